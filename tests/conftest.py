@@ -1,0 +1,62 @@
+"""What the tests share: fresh folders for runs, and other processes with a time limit and a clean environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Set by MPI launchers and torchrun: a child that inherits them would take itself for a rank of somebody's job.
+LAUNCHER_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "MPI_", "HYDI_", "HYDRA_", "MPIEXEC_", "TORCHELASTIC_")
+LAUNCHER_NAMES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "IN_MPI"}
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without launchers' variables and spinstat's own settings, plus `extra`.
+
+    The folder of the running interpreter comes first in PATH, where a virtual environment keeps its mpiexec.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(LAUNCHER_PREFIXES) and name not in LAUNCHER_NAMES
+        and (not name.startswith("SPINSTAT_") or name == "SPINSTAT_OPENMPI_PYTHON")
+    }
+    kept["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), kept.get("PATH", os.defpath)])
+    return {**kept, **(extra or {})}
+
+
+@pytest.fixture
+def output_dir(tmp_path: Path) -> str:
+    """A folder for one run that does not exist yet."""
+    return str(tmp_path / "run")
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> RunPython:
+    """Run this interpreter on arguments in a fresh folder; a failure shows both streams."""
+
+    def run(
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 120,
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        command: Sequence[str] = [sys.executable, *args]
+        done = subprocess.run(
+            command, cwd=cwd or tmp_path, env=clean_environment(env), timeout=timeout, text=True, capture_output=True
+        )
+        if check and done.returncode != 0:
+            pytest.fail(f"{command} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    return run
