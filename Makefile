@@ -1,0 +1,57 @@
+# make demo    train PPO on two ranks, then reload the policy in a new process and evaluate it
+# make test    the test suite; PYTEST_ARGS="-k ranks -x" passes options on
+# make bench   the benchmarks, each with its figures beside its floors; BENCH_ARGS=--quick for a first look
+# make clean   remove what was built, the environment and the demo's run
+#
+# Everything runs in .venv, made with PYTHON (default python3). Stamps in there remember what is installed: a second
+# call is quick, and only what a changed file asks for is done again.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BUILT_FROM := setup.py pyproject.toml $(wildcard csrc/*.[ch] spinstat/*.pyx spinstat/*.pxi spinstat/*.pxd)
+BENCHMARKS := store moments logger ranks
+
+# mpiexec comes with the mpich package and lies in the environment.
+export PATH := $(BIN):$(PATH)
+
+.PHONY: demo test bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.built
+	$(BIN)/python examples/ppo.py --cpu 2 --output_dir runs/demo
+	$(BIN)/python examples/ppo.py --evaluate runs/demo
+
+test: $(VENV)/.tested-with
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.tested-with
+	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS); done
+
+clean:
+	rm -rf $(VENV) $(VENV)-* build dist *.egg-info runs/demo spinstat/*.so spinstat/_core.c
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find spinstat tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("spinstat needs Python 3.11 or newer; \
+	$(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.demo-with: requirements-demo.txt | $(VENV)/.python
+	$(PIP) -r requirements-demo.txt
+	touch $@
+
+$(VENV)/.built: $(BUILT_FROM) | $(VENV)/.demo-with
+	$(PIP) --editable .
+	touch $@
+
+# After .built, never beside it: two pips at once would spoil one environment.
+$(VENV)/.tested-with: requirements-test.txt requirements-demo.txt | $(VENV)/.built
+	$(PIP) -r requirements-test.txt
+	touch $@
