@@ -1,0 +1,166 @@
+/* The state: one value at a time, merge and its laws, readers, the tree, the largest doubles.
+ *
+ * Prints what fails and, last, "N passed, N failed"; exits with 1 where anything failed. */
+#include "check.h"
+
+#include <float.h>
+
+#define LONGEST (3 * BLOCK + 1)
+
+static spin_moments one(double x)
+{
+    return of(&x, 1);
+}
+
+static void one_value_at_a_time(void)
+{
+    spin_moments m = of(NULL, 0);
+    int64_t sum = 0, squares = 0; /* exact */
+    for (int64_t n = 1; n < LONGEST; n++) {
+        const int64_t x = (int64_t)(next() % 2001) - 1000;
+        spin_moments_update(&m, (double)x);
+        sum += x;
+        squares += x * x;
+        const double mean = (double)sum / (double)n, m2 = (double)(n * squares - sum * sum) / (double)n;
+        check(m.count == n, "n %lld: count", (long long)n);
+        check(near(m.mean, mean, 8 * (double)n * U * 1000), "n %lld: mean %.17g", (long long)n, m.mean);
+        check(near(m.m2, m2, 8 * (double)n * U * m2), "n %lld: m2 %.17g, want %.17g", (long long)n, m.m2, m2);
+    }
+}
+
+static void merge_keeps_its_laws(void)
+{
+    const spin_moments empty = of(NULL, 0), nan = one((double)NAN);
+    double x[300];
+    for (int i = 0; i < 300; i++) {
+        x[i] = 8000.0 * uniform() - 4000.0;
+    }
+    spin_moments ab = empty;
+    spin_moments_merge(&ab, &empty);
+    check(same(&ab, &empty), "empty and empty");
+    ab = nan;
+    spin_moments_merge(&ab, &nan);
+    check(ab.nan_count == 2 && ab.count == 0 && ab.mean == 0.0, "nan and nan");
+    for (int cut = 0; cut <= 300; cut++) {
+        const spin_moments a = of(x, cut), b = of(x + cut, 300 - cut), all = of(x, 300);
+        spin_moments ba = b, left = a, right = empty;
+        ab = a;
+        spin_moments_merge(&ab, &b);
+        spin_moments_merge(&ba, &a);
+        check(ab.count == 300 && ab.min == all.min && ab.max == all.max, "cut %d: exact parts", cut);
+        check(near(ab.mean, all.mean, 64 * U * 4096), "cut %d: mean %.17g", cut, ab.mean);
+        check(near(ab.m2, all.m2, 512 * U * all.m2), "cut %d: m2 %.17g", cut, ab.m2);
+        check(near(ab.mean, ba.mean, 8 * U * 4096), "cut %d: mean in the other order", cut);
+        check(near(ab.m2, ba.m2, 16 * U * ab.m2), "cut %d: m2 in the other order", cut);
+        spin_moments_merge(&left, &empty);
+        spin_moments_merge(&right, &a);
+        check(same(&left, &a) && same(&right, &a), "cut %d: empty is the identity", cut);
+        spin_moments_merge(&left, &left);
+        check(left.count == 2 * a.count && left.mean == a.mean && left.m2 == 2 * a.m2, "cut %d: itself", cut);
+    }
+    /* counts whose product is no int64 */
+    spin_moments p = {INT64_C(1) << 40, 0.0, 0.0, 0.0, 0.0, 0, 0, 0};
+    const spin_moments q = {INT64_C(1) << 40, 1.0, 0.0, 1.0, 1.0, 1, 2, 3};
+    spin_moments_merge(&p, &q);
+    check(p.count == INT64_C(1) << 41, "2^40 and 2^40: count");
+    check(p.mean == 0.5 && p.m2 == 0x1p39, "2^40 and 2^40: %.17g %.17g", p.mean, p.m2);
+    check(p.nan_count == 1 && p.posinf_count == 2 && p.neginf_count == 3, "non-finite counts add");
+}
+
+static int is(double found, double want)
+{
+    return isnan(want) ? isnan(found) : found == want;
+}
+
+static void readers_put_the_non_finite_back(void)
+{
+    const double nan = (double)NAN, inf = (double)INFINITY;
+    const struct {
+        int n;
+        double x[3], mean, std, min, max;
+    } table[] = {
+        {0, {0}, nan, nan, nan, nan},
+        {1, {5}, 5, 0, 5, 5},
+        {1, {inf}, inf, nan, inf, inf},
+        {3, {1, nan, 3}, nan, nan, nan, nan},
+        {3, {1, inf, 3}, inf, nan, 1, inf},
+        {2, {inf, inf}, inf, nan, inf, inf},
+        {3, {-inf, 2, 3}, -inf, nan, -inf, 3},
+        {2, {inf, -inf}, nan, nan, -inf, inf},
+        {2, {inf, nan}, nan, nan, nan, nan},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const spin_moments m = of(table[i].x, table[i].n);
+        check(spin_moments_count(&m) == table[i].n, "row %zu: count", i);
+        check(is(spin_moments_mean(&m), table[i].mean), "row %zu: mean", i);
+        check(is(spin_moments_std(&m, 0), table[i].std), "row %zu: std", i);
+        check(is(spin_moments_min(&m), table[i].min), "row %zu: min", i);
+        check(is(spin_moments_max(&m), table[i].max), "row %zu: max", i);
+    }
+    const double x[] = {1, 2, 4, 5};
+    const spin_moments m = of(x, 4);
+    check(m.m2 == 10 && spin_moments_variance(&m, 0) == 2.5 && spin_moments_variance(&m, 2) == 5, "ddof");
+    check(is(spin_moments_variance(&m, 4), nan) && is(spin_moments_std(&m, 5), nan), "ddof from count on");
+    check(is(spin_moments_variance(&m, inf), nan) && is(spin_moments_variance(&m, nan), nan), "odd ddof");
+}
+
+static void largest_doubles_do_not_overflow_the_mean(void)
+{
+    static double x[LONGEST];
+    for (int64_t n = 1; n <= LONGEST; n += n < 40 ? 1 : 331) {
+        spin_moments by_one = of(NULL, 0);
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = i % 2 ? -DBL_MAX : DBL_MAX;
+            spin_moments_update(&by_one, x[i]);
+        }
+        const spin_moments mixed = of(x, n);
+        const double want = n % 2 ? DBL_MAX / (double)n : 0.0;
+        check(near(mixed.mean, want, 4096 * U * DBL_MAX), "n %lld: mean %.17g", (long long)n, mixed.mean);
+        check(near(by_one.mean, want, (double)n * 16 * U * DBL_MAX), "n %lld: update %.17g", (long long)n,
+              by_one.mean);
+        check(mixed.m2 == (n == 1 ? 0 : (double)INFINITY), "n %lld: m2 %.17g", (long long)n, mixed.m2);
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = DBL_MAX;
+        }
+        spin_moments top = of(x, n), other = one(-DBL_MAX);
+        check(top.mean == DBL_MAX && top.m2 == 0.0, "n %lld: constant mean %.17g", (long long)n, top.mean);
+        spin_moments_merge(&top, &other);
+        check(near(top.mean / DBL_MAX, (double)(n - 1) / (double)(n + 1), 8 * U), "n %lld: merge",
+              (long long)n);
+    }
+}
+
+static void a_tree_may_be_cut_at_powers_of_two(void)
+{
+    static double x[37 * BLOCK];
+    for (int64_t i = 0; i < 37 * BLOCK; i++) {
+        x[i] = uniform() + (double)i;
+    }
+    for (int64_t n = 1; n <= 37 * BLOCK; n += 1237) {
+        const spin_moments whole = of(x, n);
+        for (int64_t cut = BLOCK; cut <= 16 * BLOCK; cut *= 2) {
+            spin_tree tree;
+            spin_moments m = of(NULL, 0), part;
+            spin_tree_init(&tree);
+            spin_tree_fold(&tree, &m);
+            check(m.count == 0, "an empty tree adds nothing");
+            for (int64_t i = 0; i < n; i += cut) {
+                part = of(x + i, n - i < cut ? n - i : cut);
+                spin_tree_push(&tree, &part);
+            }
+            spin_tree_fold(&tree, &m);
+            check(same(&m, &whole), "n %lld cut %lld: bits", (long long)n, (long long)cut);
+        }
+    }
+    check(SPIN_CHUNK % BLOCK == 0 && ((SPIN_CHUNK / BLOCK) & (SPIN_CHUNK / BLOCK - 1)) == 0, "chunks");
+}
+
+int main(void)
+{
+    one_value_at_a_time();
+    merge_keeps_its_laws();
+    readers_put_the_non_finite_back();
+    largest_doubles_do_not_overflow_the_mean();
+    a_tree_may_be_cut_at_powers_of_two();
+    return report();
+}

@@ -1,0 +1,69 @@
+"""The C of csrc under a strict compiler, without Python: tests/c/*.c built and run, and run again with sanitizers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-ffp-contract=off"]
+SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSTEP=47"]
+NO_FEATURES = ["-O1", "-DSTEP=47", "-D__builtin_cpu_supports(feature)=0"]  # a processor that has none of what a target asks for
+PROGRAMS = ["test_moments", "test_reduce"]
+
+
+def compile_c(arguments: list[str], folder: Path) -> None:
+    """Run the compiler in a folder; whatever it warns of is a failure."""
+    command = [*shlex.split(os.environ.get("CC", "cc")), *STRICT, f"-I{ROOT / 'csrc'}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def build(folder: Path, flags: list[str]) -> None:
+    """The library's own sources as objects, and each program of tests/c linked with them."""
+    sources = [str(path) for path in sorted((ROOT / "csrc").glob("*.c")) if not path.name.endswith(".inc.c")]
+    compile_c([*flags, "-c", *sources], folder)
+    objects = sorted(path.name for path in folder.glob("*.o"))
+    for program in PROGRAMS:
+        source = str(ROOT / "tests" / "c" / f"{program}.c")
+        compile_c([*flags, source, *objects, "-lm", "-o", program], folder)
+
+
+def run(program: Path) -> str:
+    """What the program prints; it must say that it passed something and failed nothing."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run([str(program)], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = re.fullmatch(r"(\d+) passed, (\d+) failed", done.stdout.splitlines()[-1])
+    assert last, done.stdout
+    assert int(last[1]) > 0 and int(last[2]) == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("flags", [["-O2"], SANITIZED], ids=["optimised", "sanitized"])
+def test_the_c_programs_compile_without_a_warning_and_pass(tmp_path: Path, flags: list[str]) -> None:
+    build(tmp_path, flags)
+    for program in PROGRAMS:
+        run(tmp_path / program)
+
+
+def test_a_processor_without_the_features_runs_the_baseline_alone(tmp_path: Path) -> None:
+    build(tmp_path, NO_FEATURES)
+    lines = run(tmp_path / "test_reduce").splitlines()
+    lines = [line for line in lines if line.startswith("target ")]
+    assert lines[-1] == "target baseline: runs"
+    assert all(line.endswith("not on this processor") for line in lines[:-1])
+
+
+@pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
+def test_i5_a_build_with_fast_math_is_refused_with_the_reason(tmp_path: Path, flag: str) -> None:
+    source = ROOT / "csrc" / "target_baseline.c"
+    done = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), flag, "-c", str(source), "-o",
+                           str(tmp_path / "refused.o")], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "without -ffast-math" in done.stderr
