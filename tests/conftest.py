@@ -13,8 +13,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Set by MPI launchers and torchrun: a child with them takes itself for a rank of somebody's job.
-LAUNCHER_PREFIXES = ("PMI_", "PMIX_", "OMPI_COMM_", "MPI_", "HYDI_", "HYDRA_", "MPIEXEC_", "TORCHELASTIC_")
-LAUNCHER_NAMES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "IN_MPI"}
+LAUNCHER_PREFIXES = (
+    "PMI_", "PMIX_", "OMPI_COMM_", "MPI_", "HYDI_", "HYDRA_", "MPIEXEC_", "TORCHELASTIC_", "IN_MPI"
+)  # fmt: skip
+LAUNCHER_NAMES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 

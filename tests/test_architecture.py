@@ -17,6 +17,7 @@ CSRC = ROOT / "csrc"
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
+    [{"files"}, {"row"}, {"terminal"}],
     [{"comm"}],
     [{"exchange"}],
     [{"writers"}, {"config", "_describe"}, {"checkpoint"}, {"user_config"}],

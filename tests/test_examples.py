@@ -1,0 +1,72 @@
+"""examples/ppo.py learns, leaves the files it promises, and does so on two ranks as on one."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, RunPython
+
+PPO = str(ROOT / "examples" / "ppo.py")
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def rows(run_dir: Path) -> list[dict[str, str]]:
+    with open(run_dir / "progress.txt", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def train(run_python: RunPython, run_dir: Path, *options: str) -> str:
+    return run_python(PPO, "--seed", "3", "--output_dir", str(run_dir), *options).stdout
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_ppo_learns_and_leaves_its_files(ranks: int, run_python: RunPython, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    printed = train(run_python, run_dir, "--cpu", str(ranks), "--steps", "1000", "--target_return", "60")
+
+    history = rows(run_dir)
+    returns = [float(row["AverageEpRet"]) for row in history]
+    assert returns[0] < 45, "a policy that knows nothing keeps the pole up for some 20 steps"
+    assert returns[-1] > 60
+    assert len(returns) < 50, "it stops at its target"
+
+    assert [int(row["Epoch"]) for row in history] == list(range(len(history)))
+    assert [int(row["TotalEnvInteracts"]) for row in history] == [1000 * (n + 1) for n in range(len(history))]
+    for row in history:
+        assert float(row["MinEpRet"]) <= float(row["AverageEpRet"]) <= float(row["MaxEpRet"])
+        assert float(row["AverageEpLen"]) == float(row["AverageEpRet"]), "CartPole pays 1 for each step"
+        assert float(row["AverageDeltaLossV"]) < 0
+
+    assert printed.count("AverageEpRet") == len(history), "one table an epoch, whatever the number of ranks"
+    config = json.loads((run_dir / "config.json").read_text(encoding="utf-8"))
+    assert config["seed"] == 3
+    assert config["exp_name"] == "ppo"
+    assert (run_dir / "learning_curve.png").read_bytes().startswith(PNG_SIGNATURE)
+    assert (run_dir / "pyt_save" / "model.pt").stat().st_size > 1000
+    assert (run_dir / "vars.pkl").stat().st_size > 0
+
+    table = run_python(PPO, "--evaluate", str(run_dir), "--episodes", "3").stdout
+    episodes = [line.split("|") for line in table.splitlines() if line.startswith("|")]
+    shown = {cells[1].strip(): float(cells[2]) for cells in episodes}
+    assert shown["Episodes"] == 3
+    assert shown["MinEpRet"] <= shown["AverageEpRet"] <= shown["MaxEpRet"]
+    assert shown["AverageEpRet"] > 60
+
+
+def test_ppo_gives_the_same_run_for_the_same_seed(run_python: RunPython, tmp_path: Path) -> None:
+    histories = []
+    for name in ("first", "second"):
+        train(run_python, tmp_path / name, "--steps", "400", "--epochs", "2")
+        histories.append([{k: v for k, v in row.items() if k != "Time"} for row in rows(tmp_path / name)])
+    assert len(histories[0]) == 2
+    assert histories[0] == histories[1]
+
+
+def test_ppo_refuses_continuous_actions_by_name(run_python: RunPython, tmp_path: Path) -> None:
+    options = ["--env", "Pendulum-v1", "--output_dir", str(tmp_path / "run")]
+    done = run_python(PPO, *options, check=False)
+    assert done.returncode != 0
+    assert "discrete actions only" in done.stderr
