@@ -1,10 +1,11 @@
 /* Rows of messages and their merge. See rows.h for what holds. */
 #include "rows.h"
 
+#include <math.h>
 #include <string.h>
 
 _Static_assert(sizeof(spin_row) == 112, "a row has one size on every machine of a job");
-_Static_assert(offsetof(spin_row, of) == 24, "no padding before the union, so that rows compare by their bytes");
+_Static_assert(offsetof(spin_row, body) == 24, "no padding before the body, so that rows compare by their bytes");
 
 uint64_t spin_hash(uint64_t seed, const void *data, size_t n)
 {
@@ -31,7 +32,7 @@ void spin_row_header(spin_row *row, uint64_t hash, int64_t keys)
     memset(row, 0, sizeof *row);
     row->kind = SPIN_ROW_HEADER;
     row->least_hash = row->greatest_hash = hash;
-    row->of.count.least = row->of.count.greatest = keys;
+    row->body.count.least = row->body.count.greatest = keys;
 }
 
 void spin_row_key(spin_row *row, uint64_t hash, const spin_moments *m, int32_t rank)
@@ -41,26 +42,26 @@ void spin_row_key(spin_row *row, uint64_t hash, const spin_moments *m, int32_t r
     row->kind = SPIN_ROW_KEY;
     row->ranks = has_values ? 1 : 0;
     row->least_hash = row->greatest_hash = hash;
-    row->of.key.moments = *m;
-    row->of.key.least_mean = row->of.key.greatest_mean = has_values ? spin_moments_mean(m) : 0.0;
-    row->of.key.least_rank = row->of.key.greatest_rank = has_values ? rank : -1;
+    row->body.key.moments = *m;
+    row->body.key.least_mean = row->body.key.greatest_mean = has_values ? spin_moments_mean(m) : 0.0;
+    row->body.key.least_rank = row->body.key.greatest_rank = has_values ? rank : -1;
 }
 
 /* Is mean `b` of a higher rank the one to keep, in place of `a`? NaN before all else, the lower rank among equals. */
 static int less(double b, double a)
 {
-    return a == a && (b != b || b < a);
+    return !isnan(a) && (isnan(b) || b < a);
 }
 
 static int greater(double b, double a)
 {
-    return a == a && (b != b || b > a);
+    return !isnan(a) && (isnan(b) || b > a);
 }
 
 static void merge_keys(const spin_row *in, spin_row *inout)
 {
-    const spin_key_row *a = &in->of.key;
-    spin_key_row *b = &inout->of.key;
+    const spin_key_row *a = &in->body.key;
+    spin_key_row *b = &inout->body.key;
     spin_moments both = a->moments;
 
     spin_moments_merge(&both, &b->moments);
@@ -100,7 +101,7 @@ void spin_rows_merge(const spin_row *in, spin_row *inout, size_t n)
             merge_keys(a, b);
         }
         else {
-            merge_counts(&a->of.count, &b->of.count);
+            merge_counts(&a->body.count, &b->body.count);
         }
         b->least_hash = a->least_hash < b->least_hash ? a->least_hash : b->least_hash;
         b->greatest_hash = a->greatest_hash > b->greatest_hash ? a->greatest_hash : b->greatest_hash;
@@ -112,7 +113,7 @@ int spin_rows_agree(const spin_row *rows, size_t keys)
     const spin_row *header = &rows[0];
 
     if (header->kind != SPIN_ROW_HEADER || header->least_hash != header->greatest_hash
-        || header->of.count.least != header->of.count.greatest) {
+        || header->body.count.least != header->body.count.greatest) {
         return 0;
     }
     for (size_t i = 1; i < SPIN_MESSAGE_ROWS; i++) {

@@ -28,8 +28,8 @@ typedef enum {
 /* What the ranks say of one key: all their values together, and how far their own means lie apart. */
 typedef struct {
     spin_moments moments;
-    double least_mean, greatest_mean;   /* of the ranks that have values; 0 where none has */
-    int32_t least_rank, greatest_rank;  /* whose they are: the lowest rank where several are equal; -1 where none */
+    double least_mean, greatest_mean;  /* of the ranks that have values; 0 where none has */
+    int32_t least_rank, greatest_rank; /* whose they are: the lowest rank where several are equal; -1 where none */
 } spin_key_row;
 
 /* How many keys the ranks have in this call. */
@@ -37,15 +37,17 @@ typedef struct {
     int64_t least, greatest;
 } spin_key_count;
 
+typedef union {
+    spin_key_row key;
+    spin_key_count count; /* of a header */
+} spin_row_body;
+
 /* One row. The hash says what the call is about; the ranks agree when the least and the greatest are the same. */
 typedef struct {
     int32_t kind;
-    int32_t ranks;  /* of a key: ranks with values */
+    int32_t ranks; /* of a key: ranks with values */
     uint64_t least_hash, greatest_hash;
-    union {
-        spin_key_row key;
-        spin_key_count count;
-    } of;
+    spin_row_body body;
 } spin_row;
 
 /* Rows of a message: the header and the keys of one round. */
