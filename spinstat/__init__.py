@@ -1,0 +1,55 @@
+"""Statistics for training runs: a C-accelerated drop-in for Spinning Up's Logger and EpochLogger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._core import Moments, moments, target
+
+if TYPE_CHECKING:
+    from .epoch import EpochLogger
+    from .launch import mpi_fork
+    from .logger import Logger
+    from .terminal import colorize
+    from .utils.mpi_tools import mpi_statistics_scalar, num_procs, proc_id
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EpochLogger",
+    "Logger",
+    "Moments",
+    "__version__",
+    "colorize",
+    "moments",
+    "mpi_fork",
+    "mpi_statistics_scalar",
+    "num_procs",
+    "proc_id",
+    "target",
+]
+
+# Loaded when first asked for, so that `import spinstat` costs little more than NumPy.
+_LAZY = {
+    "EpochLogger": "epoch",
+    "Logger": "logger",
+    "colorize": "terminal",
+    "mpi_fork": "launch",
+    "mpi_statistics_scalar": "utils.mpi_tools",
+    "num_procs": "utils.mpi_tools",
+    "proc_id": "utils.mpi_tools",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,185 @@
+"""What the extension leaves to NumPy: everything array-like that is no plain contiguous buffer.
+
+The extension reads contiguous float64, float32, int64 and int32 itself. All else comes through here: `as_real`
+makes an ndarray of it without copying the data where NumPy can, and `blocks` reads that array as float64, a block at
+a time, so no dtype and no layout ever costs a full-size copy. Tensors are recognised through `sys.modules`: a
+process that holds one has imported its library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+#: Elements converted at a time: a few kernel blocks, 128 KiB.
+BLOCK = 16384
+
+#: The parts of a state, in the order in which `device_moments` packs them.
+_PARTS = 8
+
+
+def reject(x: object, key: str | None, why: str = "") -> NoReturn:
+    """Raise the TypeError for a value that is no real number, naming its key, its type and the way out."""
+    of = "" if key is None else f" for key {key!r}"
+    what = type(x).__module__ + "." + type(x).__qualname__
+    if isinstance(x, np.ndarray):
+        what += f" of dtype {x.dtype}"
+    raise TypeError(
+        f"cannot take statistics of {what.removeprefix('builtins.')}{of}{': ' + why if why else ''}. "
+        "Give real numbers: a scalar, or an array, tensor, list or tuple of them"
+    )
+
+
+def is_tensor(x: object) -> bool:
+    """Whether `x` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)  # absent while torch is being imported
+    return tensor is not None and isinstance(x, tensor)
+
+
+def detached(x: Any, key: str | None) -> Any:
+    """A torch tensor without its graph, dense and real. Raises TypeError for complex and meta tensors."""
+    x = x.detach()
+    if x.device.type == "meta":
+        reject(x, key, "a tensor on the meta device holds no numbers")
+    if x.is_complex():
+        reject(x, key, "complex numbers have no order")
+    if x.is_quantized:
+        x = x.dequantize()
+    if x.layout != sys.modules["torch"].strided:
+        x = x.to_dense()
+    return x
+
+
+def on_device(x: Any) -> bool:
+    """Whether a torch tensor lives where reading it would wait for a device."""
+    return bool(x.device.type != "cpu")
+
+
+def _from_torch(x: Any, key: str | None) -> np.ndarray:
+    torch = sys.modules["torch"]
+    x = detached(x, key).cpu()
+    if x.is_neg():
+        x = x.resolve_neg()
+    if x.dtype == torch.bfloat16:
+        # NumPy knows no bfloat16; its bits are the upper half of a float32. `blocks` widens them.
+        return x.view(torch.int16).numpy().view(_BFLOAT16)
+    if x.dtype.is_floating_point and x.dtype.itemsize < 2:
+        x = x.to(torch.float32)
+    return x.numpy()
+
+
+#: A structured dtype of our own that no caller's array has: raw bfloat16 bits.
+_BFLOAT16 = np.dtype([("spinstat_bfloat16_bits", np.uint16)])
+
+
+def as_real(x: Any, key: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """An ndarray of real dtype that shares memory with `x` where possible, and the mask of a masked array.
+
+    Raises TypeError, naming `key`, for whatever is not an array of real numbers.
+    """
+    mask = None
+    if is_tensor(x):
+        return _from_torch(x, key), None
+    if isinstance(x, np.ma.MaskedArray):
+        mask = None if x.mask is np.ma.nomask else np.asarray(x.mask)
+        array = np.asarray(x.data)
+    elif hasattr(x, "flat_values") and type(x).__module__.startswith("tensorflow"):
+        array = np.asarray(x.flat_values)  # a ragged tensor: its elements, whatever the rows
+    else:
+        try:
+            if hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
+                array = np.asarray(x)
+            else:
+                array = np.from_dlpack(x)
+        except (TypeError, ValueError, NotImplementedError, BufferError, RuntimeError) as error:
+            reject(x, key, str(error))
+    kind = array.dtype.kind
+    extension_float = kind == "V" and array.dtype.names is None and array.dtype.type is not np.void
+    if kind not in "biuf" and not extension_float:
+        reject(array if type(x) is np.ndarray else x, key, f"its elements have dtype {array.dtype}")
+    return array, mask
+
+
+def blocks(array: np.ndarray, mask: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """The elements of `array` where `mask` is false, as contiguous float64 arrays of at most `BLOCK` elements.
+
+    The order is that of memory, so every element is read once, in the order in which it lies. An array may be
+    overwritten when the next one is asked for.
+    """
+    flags = ["external_loop", "buffered", "zerosize_ok"]
+    if array.dtype == _BFLOAT16:
+        bits = array["spinstat_bfloat16_bits"]
+        for block in np.nditer(bits, flags=flags, op_dtypes=[np.dtype(np.uint32)], casting="safe", buffersize=BLOCK):
+            if block.size:
+                yield (block << 16).view(np.float32).astype(np.float64)
+        return
+    if mask is None:
+        operands, dtypes, ops = [array], [np.dtype(np.float64)], [["readonly"]]
+    else:
+        operands, dtypes = [array, mask], [np.dtype(np.float64), np.dtype(np.bool_)]
+        ops = [["readonly"], ["readonly"]]
+    # "unsafe" lets uint64 and longdouble round to float64, which is what is promised for them.
+    iterator = np.nditer(operands, flags, ops, op_dtypes=dtypes, casting="unsafe", buffersize=BLOCK)
+    with iterator, np.errstate(over="ignore"):  # a longdouble beyond float64 becomes an infinity, and is counted as one
+        for block in iterator:
+            if mask is not None:
+                values, hidden = block
+                block = values[~hidden]
+            if block.size:
+                yield np.ascontiguousarray(block)
+
+
+def device_moments(x: Any) -> Any:
+    """The state of a tensor's elements as a float64 tensor of 8 numbers on its own device, without waiting for it.
+
+    In order: count, mean, m2, min and max of the finite values, then how many are NaN, +inf and -inf.
+    """
+    torch = sys.modules["torch"]
+    x = x.reshape(-1)
+    # MPS has no float64: float32 is then the best the device can do.
+    wide = torch.float32 if x.device.type == "mps" else torch.float64
+    x = x.to(wide)
+    finite = torch.isfinite(x)
+    count = finite.sum().to(wide)
+    zero = torch.zeros((), dtype=wide, device=x.device)
+    kept = torch.where(finite, x, zero)
+    scale = count.clamp(min=1.0)
+    mean = (kept / scale).sum()
+    m2 = torch.where(finite, x - mean, zero).square().sum()
+    inf = float("inf")
+    if x.numel():
+        low = torch.where(finite, x, torch.full_like(zero, inf)).amin()
+        high = torch.where(finite, x, torch.full_like(zero, -inf)).amax()
+    else:
+        low, high = torch.full_like(zero, inf), torch.full_like(zero, -inf)
+    nans = torch.isnan(x).sum().to(wide)
+    return torch.stack([count, mean, m2, low, high, nans, (x == inf).sum().to(wide), (x == -inf).sum().to(wide)])
+
+
+def merge_on_device(states: Sequence[Any]) -> Any:
+    """One state of many (as `device_moments` gives them), still on the device, without waiting for it."""
+    torch = sys.modules["torch"]
+    s = torch.stack(list(states))
+    count = s[:, 0].sum()
+    weight = s[:, 0] / count.clamp(min=1.0)
+    mean = (weight * s[:, 1]).sum()
+    spread = s[:, 2].sum() + (s[:, 0] * (s[:, 1] - mean).square()).sum()
+    return torch.stack(
+        [count, mean, spread, s[:, 3].amin(), s[:, 4].amax(), s[:, 5].sum(), s[:, 6].sum(), s[:, 7].sum()]
+    )
+
+
+def fetch(states: Sequence[Any]) -> list[list[float]]:
+    """The numbers of device states, in one copy for each device that holds some."""
+    torch = sys.modules["torch"]
+    result: list[list[float]] = [[] for _ in states]
+    for device in {state.device for state in states}:
+        here = [i for i, state in enumerate(states) if state.device == device]
+        rows = torch.stack([states[i] for i in here]).cpu().tolist()
+        for i, row in zip(here, rows, strict=True):
+            result[i] = row
+    return result

@@ -1,0 +1,283 @@
+# From any Python object to numbers: scalars, buffers, and what spinstat._arrays makes into arrays.
+
+cdef extern from "Python.h":
+    double PyFloat_AsDouble(object o) except? -1.0
+    int PyFloat_CheckExact(object o)
+    ctypedef struct PyNumberMethods:
+        void *nb_float
+        void *nb_index
+    ctypedef struct TypeObject "PyTypeObject":
+        PyNumberMethods *tp_as_number
+        PyObject *tp_dict
+    TypeObject *Py_TYPE(object o)
+
+cdef enum:
+    # Below this many elements the reduction is over before another thread could have used the interpreter.
+    RELEASE_GIL_FROM = 1 << 14
+    NESTING_LIMIT = 64
+    LIST_BLOCK = 4096  # numbers of a list that are reduced together: a kernel block
+
+# What a value turns out to be.
+cdef enum Kind:
+    SCALAR  # one number, in value
+    MANY    # any number of them, in moments
+    DEVICE  # a tensor that is not on the CPU
+
+cdef struct Converted:
+    Kind kind
+    double value
+    spin_moments moments
+
+cdef object _ndarray = np.ndarray
+cdef object _generic = np.generic
+# NumPy's scalar types whose float() is their value. Complex and datetime scalars have a float() too, which is not.
+cdef frozenset _real_scalars = frozenset(
+    np.dtype(code).type for code in (*np.typecodes["AllInteger"], *np.typecodes["Float"], "?")
+)
+cdef object _float32_type = np.float32
+cdef TypeObject *_float32 = <TypeObject *>_float32_type
+cdef tuple _never = (str, bytes, bytearray, complex, dict, set, frozenset, type, type(None), np.complexfloating,
+                     np.character, np.datetime64, np.timedelta64, np.void, np.object_)
+
+
+cdef inline bint quick_scalar(object x, double *value) except -1:
+    """Whether x is a float, an int or one of NumPy's real scalars; then its value. Runs none of the caller's code."""
+    if PyFloat_CheckExact(x):
+        value[0] = PyFloat_AS_DOUBLE(x)
+        return True
+    if Py_TYPE(x) is _float32:
+        value[0] = PyFloat_AsDouble(x)
+        return True
+    if PyFloat_Check(x):
+        value[0] = PyFloat_AS_DOUBLE(x)
+        return True
+    if PyLong_Check(x):
+        value[0] = PyLong_AsDouble(x)
+        return True
+    if type(x) in _real_scalars:
+        value[0] = PyFloat_AsDouble(x)
+        return True
+    return False
+
+
+cdef bint kernel_dtype(const Py_buffer *view, spin_dtype *dtype) noexcept:
+    """Whether the kernels read this buffer as it lies."""
+    cdef const char *code = view.format
+    cdef Py_ssize_t size = view.itemsize
+    if code == NULL or (view.len > 0 and <size_t>view.buf % <size_t>size != 0):
+        return False
+    if code[0] == c'@' or code[0] == c'=':
+        code += 1
+    if strlen(code) != 1:
+        return False
+    if code[0] == c'd':
+        dtype[0] = SPIN_FLOAT64
+    elif code[0] == c'f':
+        dtype[0] = SPIN_FLOAT32
+    elif code[0] in (c'i', c'l', c'q', c'n'):
+        if size == 8:
+            dtype[0] = SPIN_INT64
+        elif size == 4:
+            dtype[0] = SPIN_INT32
+        else:
+            return False
+    else:
+        return False
+    return PyBuffer_IsContiguous(view, c'A')
+
+
+cdef int reduce_contiguous(spin_moments *m, const void *data, int64_t n, spin_dtype dtype, Py_ssize_t itemsize,
+                           int threads) except -1:
+    """Add n elements to m; without the GIL where that is worth while, and on several threads where asked for."""
+    cdef Chunks chunks
+    if threads > 1 and n > SPIN_CHUNK:
+        chunks = Chunks.__new__(Chunks)
+        chunks.reduce(m, data, n, dtype, itemsize, threads)
+    elif n >= RELEASE_GIL_FROM:
+        with nogil:
+            spin_moments_reduce(m, data, n, dtype)
+    else:
+        spin_moments_reduce(m, data, n, dtype)
+    return 0
+
+
+cdef class Chunks:
+    """A threaded reduction: fixed chunks, their states merged in order, so the bits do not depend on the threads."""
+    cdef spin_moments *parts
+    cdef const char *data
+    cdef int64_t n
+    cdef int64_t count
+    cdef spin_dtype dtype
+    cdef Py_ssize_t itemsize
+    cdef int threads
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.parts)
+
+    def work(self, int64_t first):
+        cdef int64_t i, begin, length
+        with nogil:
+            i = first
+            while i < self.count:
+                begin = i * SPIN_CHUNK
+                length = min(SPIN_CHUNK, self.n - begin)
+                spin_moments_init(&self.parts[i])
+                spin_moments_reduce(&self.parts[i], self.data + begin * self.itemsize, length, self.dtype)
+                i += self.threads
+
+    cdef int reduce(self, spin_moments *m, const void *data, int64_t n, spin_dtype dtype, Py_ssize_t itemsize,
+                    int threads) except -1:
+        cdef spin_tree tree
+        cdef int64_t i
+        from concurrent.futures import ThreadPoolExecutor
+        self.count = (n + SPIN_CHUNK - 1) // SPIN_CHUNK
+        self.threads = <int>min(<int64_t>threads, self.count)
+        self.data, self.n, self.dtype, self.itemsize = <const char *>data, n, dtype, itemsize
+        self.parts = <spin_moments *>PyMem_RawMalloc(self.count * sizeof(spin_moments))
+        if self.parts == NULL:
+            raise MemoryError()
+        with ThreadPoolExecutor(self.threads) as pool:
+            for done in [pool.submit(self.work, i) for i in range(self.threads)]:
+                done.result()
+        spin_tree_init(&tree)
+        for i in range(self.count):
+            spin_tree_push(&tree, &self.parts[i])
+        spin_tree_fold(&tree, m)
+        return 0
+
+
+cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
+    """Convert what NumPy can see as an array, contiguous or not."""
+    cdef spin_moments block
+    cdef spin_tree tree
+    cdef Py_buffer view
+    cdef spin_dtype dtype
+    cdef bint done = False
+    cdef bint scalar
+    # Subclasses of ndarray may hide elements (masked arrays do), so they take the other way.
+    if type(x) is _ndarray or (PyObject_CheckBuffer(x) and not isinstance(x, _ndarray)):
+        try:
+            PyObject_GetBuffer(x, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+        except (BufferError, ValueError, TypeError):
+            pass  # datetimes and other dtypes without a buffer format: NumPy knows better what they are
+        else:
+            try:
+                if kernel_dtype(&view, &dtype):
+                    spin_moments_init(&out.moments)
+                    reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype, view.itemsize, threads)
+                    done = True
+                scalar = view.ndim == 0
+            finally:
+                PyBuffer_Release(&view)
+    if not done:
+        array, mask = _arrays.as_real(x, key)
+        scalar = array.ndim == 0
+        spin_tree_init(&tree)
+        for values in _arrays.blocks(array, mask):
+            PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+            try:
+                spin_moments_init(&block)
+                reduce_contiguous(&block, view.buf, view.len // view.itemsize, SPIN_FLOAT64, view.itemsize, 1)
+            finally:
+                PyBuffer_Release(&view)
+            spin_tree_push(&tree, &block)
+        spin_moments_init(&out.moments)
+        spin_tree_fold(&tree, &out.moments)
+    out.kind = MANY
+    if scalar and spin_moments_count(&out.moments) == 1:
+        out.kind = SCALAR
+        out.value = spin_moments_mean(&out.moments)
+    return 0
+
+
+cdef int reduce_sequence(object x, str key, Converted *out, int depth) except -1:
+    """Convert a list or tuple: the elements of its elements, whatever their shapes."""
+    cdef double[64] few
+    cdef double *pending = few
+    cdef Py_ssize_t room = 64, filled = 0
+    cdef Converted element
+    cdef spin_tree tree
+    cdef spin_moments block
+    if depth >= NESTING_LIMIT:
+        _arrays.reject(x, key, f"it is nested more than {NESTING_LIMIT} deep")
+    if len(x) > room:
+        room = min(<Py_ssize_t>len(x), <Py_ssize_t>LIST_BLOCK)
+        pending = <double *>PyMem_RawMalloc(room * sizeof(double))
+        if pending == NULL:
+            raise MemoryError()
+    try:
+        spin_tree_init(&tree)
+        for item in x:
+            if not quick_scalar(item, &element.value):
+                convert(item, key, &element, depth + 1, 1)
+                if element.kind == DEVICE:
+                    fetch_device_state(item, key, &element.moments)
+                if element.kind != SCALAR:
+                    spin_tree_push(&tree, &element.moments)
+                    continue
+            pending[filled] = element.value
+            filled += 1
+            if filled == room:
+                spin_moments_init(&block)
+                spin_moments_reduce(&block, pending, filled, SPIN_FLOAT64)
+                spin_tree_push(&tree, &block)
+                filled = 0
+        spin_moments_init(&out.moments)
+        spin_moments_reduce(&out.moments, pending, filled, SPIN_FLOAT64)
+        spin_tree_fold(&tree, &out.moments)
+    finally:
+        if pending is not few:
+            PyMem_RawFree(pending)
+    out.kind = MANY
+    return 0
+
+
+cdef int convert(object x, str key, Converted *out, int depth, int threads) except -1:
+    """What x stands for. Raises TypeError, naming the key, where that is no real number."""
+    cdef PyNumberMethods *number
+    if type(x) is _ndarray:
+        return reduce_array(x, key, out, threads)
+    if quick_scalar(x, &out.value):
+        out.kind = SCALAR
+        return 0
+    if isinstance(x, _never):
+        _arrays.reject(x, key)
+    if isinstance(x, (list, tuple)):
+        return reduce_sequence(x, key, out, depth)
+    if _arrays.is_tensor(x):
+        x = _arrays.detached(x, key)
+        if _arrays.on_device(x):
+            out.kind = DEVICE
+            return 0
+        if x.ndim == 0:
+            out.kind = SCALAR
+            out.value = PyFloat_AsDouble(x.item())
+            return 0
+        return reduce_array(x, key, out, threads)
+    if not isinstance(x, _generic) and (
+        PyObject_CheckBuffer(x) or hasattr(x, "__array__") or hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__")
+    ):
+        return reduce_array(x, key, out, threads)
+    number = Py_TYPE(x).tp_as_number
+    if number == NULL or (number.nb_float == NULL and number.nb_index == NULL):
+        _arrays.reject(x, key)
+    try:
+        out.value = PyFloat_AsDouble(x)
+    except Exception as error:
+        if key is not None:
+            error.add_note(f"while converting {type(x).__qualname__} to a number for key {key!r}")
+        raise
+    out.kind = SCALAR
+    return 0
+
+
+cdef void set_state(spin_moments *m, object parts):
+    """The state that spinstat._arrays packed on a device."""
+    m.count, m.mean, m.m2, m.min, m.max = <int64_t>parts[0], parts[1], parts[2], parts[3], parts[4]
+    m.nan_count, m.posinf_count, m.neginf_count = <int64_t>parts[5], <int64_t>parts[6], <int64_t>parts[7]
+
+
+cdef int fetch_device_state(object x, str key, spin_moments *m) except -1:
+    """Reduce a tensor where it lives, and wait for the result."""
+    set_state(m, _arrays.fetch([_arrays.device_moments(_arrays.detached(x, key))])[0])
+    return 0

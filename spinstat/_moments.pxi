@@ -1,0 +1,215 @@
+# The public face of the state.
+
+cdef int add(spin_moments *m, object x, str key, int threads) except -1:
+    """Add all that x holds to m, or raise and leave m as it was."""
+    cdef Converted value
+    convert(x, key, &value, 0, threads)
+    if value.kind == SCALAR:
+        spin_moments_update(m, value.value)
+        return 0
+    if value.kind == DEVICE:
+        fetch_device_state(x, key, &value.moments)
+    spin_moments_merge(m, &value.moments)
+    return 0
+
+
+cdef int check_threads(object threads) except -1:
+    if isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1:
+        raise ValueError(f"threads must be a whole number from 1 up, not {threads!r}")
+    return min(<object>threads, 1024)
+
+
+cdef object moments_of(spin_moments *m):
+    cdef Moments new = Moments.__new__(Moments)
+    new.m = m[0]
+    return new
+
+
+@cython.final
+cdef class Moments:
+    """Count, mean, standard deviation, min and max of a stream of numbers, in float64.
+
+    Parameters
+    ----------
+    x : number, array, tensor, or a list or tuple of them, optional
+        The first values; as for `update`.
+
+    Non-finite values are counted apart and put back by the readers, so no order of arrival changes a result: any
+    NaN makes mean, std, min and max NaN; infinities of one sign make the mean that infinity and the std NaN; both
+    signs make both NaN. Empty: NaN for all four. Blocks are summed about a pivot and merged by the formula of Chan,
+    Golub and LeVeque (1983), single values added by that of Welford (1962).
+
+    >>> m = Moments([1.0, 2.0, 4.0])
+    >>> m += Moments(5)
+    >>> m.count, m.mean, m.min, m.max
+    (4, 3.0, 1.0, 5.0)
+    """
+    cdef spin_moments m
+
+    __hash__ = None
+
+    def __cinit__(self):
+        spin_moments_init(&self.m)
+
+    def __init__(self, x=None):
+        spin_moments_init(&self.m)
+        if x is not None:
+            add(&self.m, x, None, 1)
+
+    def update(self, x, threads=1):
+        """Add every element of `x`, whatever its shape.
+
+        Parameters
+        ----------
+        x : number, or anything with the buffer protocol, `__array__`, DLPack or `__float__`, or a list or tuple of
+            such; torch and TensorFlow tensors included. Any real dtype and any layout; no full-size copy is made.
+        threads : int
+            Threads that share a large contiguous array. The result does not depend on it, to the bit.
+
+        Raises
+        ------
+        TypeError
+            For complex numbers, text, dates, objects and None; the state is then as before.
+        ValueError
+            For threads below 1.
+        """
+        cdef spin_moments new
+        cdef int n = check_threads(threads)
+        spin_moments_init(&new)
+        add(&new, x, None, n)
+        with cython.critical_section(self):
+            spin_moments_merge(&self.m, &new)
+
+    def merge(self, Moments other not None):
+        """Add all that `other` has seen. Raises TypeError where it is no Moments."""
+        cdef spin_moments copy
+        with cython.critical_section(other):
+            copy = other.m
+        with cython.critical_section(self):
+            spin_moments_merge(&self.m, &copy)
+
+    def __add__(self, other):
+        cdef spin_moments sum
+        if type(self) is not Moments or type(other) is not Moments:
+            return NotImplemented
+        sum = (<Moments>self).m
+        spin_moments_merge(&sum, &(<Moments>other).m)
+        return moments_of(&sum)
+
+    def __iadd__(self, other):
+        if type(other) is not Moments:
+            return NotImplemented
+        self.merge(other)
+        return self
+
+    def __eq__(self, other):
+        cdef spin_moments *a
+        cdef spin_moments *b
+        if type(self) is not Moments or type(other) is not Moments:
+            return NotImplemented
+        a, b = &(<Moments>self).m, &(<Moments>other).m
+        return (
+            a.count == b.count and a.mean == b.mean and a.m2 == b.m2 and a.min == b.min and a.max == b.max
+            and a.nan_count == b.nan_count and a.posinf_count == b.posinf_count and a.neginf_count == b.neginf_count
+        )
+
+    def copy(self):
+        """An independent copy."""
+        return moments_of(&self.m)
+
+    def __copy__(self):
+        return moments_of(&self.m)
+
+    def __deepcopy__(self, memo):
+        return moments_of(&self.m)
+
+    def __reduce__(self):
+        cdef spin_moments *m = &self.m
+        return _restore, (m.count, m.mean, m.m2, m.min, m.max, m.nan_count, m.posinf_count, m.neginf_count)
+
+    def __repr__(self):
+        parts = [f"count={self.count}", f"mean={self.mean!r}", f"std={self.std()!r}"]
+        parts += [f"min={self.min!r}", f"max={self.max!r}"]
+        for name in ("nan_count", "posinf_count", "neginf_count"):
+            if getattr(self, name):
+                parts.append(f"{name}={getattr(self, name)}")
+        return f"Moments({', '.join(parts)})"
+
+    def to_bytes(self):
+        """The state as its 64 bytes in memory, for machines of one kind."""
+        return (<const char *>&self.m)[:sizeof(spin_moments)]
+
+    @staticmethod
+    def from_bytes(const unsigned char[::1] data not None):
+        """The Moments whose `to_bytes` this is. Raises ValueError for any other number of bytes."""
+        cdef Moments new = Moments.__new__(Moments)
+        if data.shape[0] != sizeof(spin_moments):
+            raise ValueError(f"a state has {sizeof(spin_moments)} bytes, not {data.shape[0]}")
+        memcpy(&new.m, &data[0], sizeof(spin_moments))
+        return new
+
+    @property
+    def count(self):
+        """How many values were seen, non-finite ones included."""
+        return spin_moments_count(&self.m)
+
+    @property
+    def mean(self):
+        """The mean."""
+        return spin_moments_mean(&self.m)
+
+    @property
+    def m2(self):
+        """The sum of squared deviations from the mean, over the finite values."""
+        return self.m.m2
+
+    @property
+    def min(self):
+        """The least value."""
+        return spin_moments_min(&self.m)
+
+    @property
+    def max(self):
+        """The greatest value."""
+        return spin_moments_max(&self.m)
+
+    @property
+    def nan_count(self):
+        """How many values were NaN."""
+        return self.m.nan_count
+
+    @property
+    def posinf_count(self):
+        """How many values were plus infinity."""
+        return self.m.posinf_count
+
+    @property
+    def neginf_count(self):
+        """How many values were minus infinity."""
+        return self.m.neginf_count
+
+    def variance(self, double ddof=0.0):
+        """The variance with divisor count - ddof; NaN where that is not positive."""
+        return spin_moments_variance(&self.m, ddof)
+
+    def std(self, double ddof=0.0):
+        """The standard deviation with divisor count - ddof: of one value 0.0, of equal values 0.0 exactly."""
+        return spin_moments_std(&self.m, ddof)
+
+
+def _restore(count, mean, m2, low, high, nan_count, posinf_count, neginf_count):
+    """The Moments of a pickled state."""
+    cdef Moments new = Moments.__new__(Moments)
+    set_state(&new.m, (count, mean, m2, low, high, nan_count, posinf_count, neginf_count))
+    return new
+
+
+def moments(x, threads=1):
+    """The `Moments` of all elements of `x` in one call; arguments and errors as for `Moments.update`.
+
+    >>> moments([[1, 2], [3, 6]]).mean
+    3.0
+    """
+    cdef Moments new = Moments.__new__(Moments)
+    add(&new.m, x, None, 1 if threads is 1 else check_threads(threads))
+    return new

@@ -1,0 +1,426 @@
+# The store path: from a call's keyword names to slots by one pointer comparison, from values to blocks.
+
+cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+        void *ml_meth
+        int ml_flags
+        const char *ml_doc
+    int METH_FASTCALL
+    int METH_KEYWORDS
+    object PyDescr_NewMethod(TypeObject *type, PyMethodDef *method)
+    void PyType_Modified(TypeObject *type)
+    PyObject *PyTuple_GET_ITEM(PyObject *tuple, Py_ssize_t i)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *tuple)
+
+cdef enum:
+    CALL_SITES = 16         # tuples of keyword names that are remembered
+    SITES_OF_SAME_NAMES = 4 # of which may hold the same names: store(**d) brings a new tuple each time
+    QUICK_VALUES = 32       # scalars of one call that are converted on the stack
+
+
+@cython.final
+cdef class Slot:
+    """Where the values of one key go. Outlives the values, which are taken out when the key is logged."""
+    cdef str key
+    cdef StoredValues values
+
+
+cdef StoredValues new_values(bint keep):
+    cdef StoredValues values = StoredValues.__new__(StoredValues)
+    values.keep = keep
+    return values
+
+
+cdef class EpochStore:
+    """Values by key, stored from call sites that run millions of times. The base of EpochLogger."""
+    cdef dict slots                       # str -> Slot, in the order of the first store
+    cdef bint _keep_values
+    # One entry a call site: its tuple of names, which the entry holds (else another tuple could come to lie at the same
+    # address), and the slots of those names. Both are kept alive by `remembered`.
+    cdef PyObject *site_names[CALL_SITES]
+    cdef PyObject *site_slots[CALL_SITES]
+    cdef list remembered
+    cdef int sites
+    cdef int next_site
+
+    def __cinit__(self):
+        self.slots = {}
+        self._keep_values = True
+        self.forget_sites()
+
+    cdef void forget_sites(self):
+        self.sites = self.next_site = 0
+        self.remembered = [None] * CALL_SITES
+
+    cdef Slot slot(self, str key):
+        """The slot of a key, made where there is none."""
+        cdef Slot slot = self.slots.get(key)
+        if slot is None:
+            slot = Slot.__new__(Slot)
+            slot.key, slot.values = key, new_values(self._keep_values)
+            self.slots[key] = slot
+        return slot
+
+    cdef PyObject *slots_of(self, PyObject *names) except NULL:
+        """The tuple of slots for a tuple of names; borrowed."""
+        cdef int i
+        for i in range(self.sites):
+            if self.site_names[i] is names:
+                return self.site_slots[i]
+        return self.slots_of_new(names)
+
+    cdef PyObject *slots_of_new(self, PyObject *names) except NULL:
+        cdef Py_ssize_t n = PyTuple_GET_SIZE(names), j
+        cdef int i, same = 0, found = -1
+        for i in range(self.sites):
+            if PyTuple_GET_SIZE(self.site_names[i]) != n:
+                continue
+            for j in range(n):
+                # Names are interned, so this is the comparison; where it is not, an entry more does no harm.
+                if PyTuple_GET_ITEM(self.site_names[i], j) is not PyTuple_GET_ITEM(names, j):
+                    break
+            else:
+                found = i
+                same += 1
+        if same >= SITES_OF_SAME_NAMES:
+            return self.site_slots[found]
+        if found >= 0:
+            slots = <tuple>self.site_slots[found]
+        else:
+            slots = tuple([self.slot(<str>name) for name in <tuple>names])
+        i = self.next_site
+        self.next_site = (i + 1) % CALL_SITES
+        self.sites = max(self.sites, i + 1)
+        self.site_names[i], self.site_slots[i] = names, <PyObject *>slots
+        self.remembered[i] = (<tuple>names, slots)
+        return <PyObject *>slots
+
+    # What the logger above needs ------------------------------------------------------------------------------------
+
+    cdef int fetch_device(self) except -1:
+        """Bring all states of device tensors over, for all keys at once."""
+        cdef Slot slot
+        cdef spin_moments m
+        cdef list waiting = [slot for slot in self.slots.values() if slot.values.device]
+        cdef list states
+        if not waiting:
+            return 0
+        states = [state for slot in waiting for state in slot.values.device]
+        rows = iter(_arrays.fetch(states))
+        for slot in waiting:
+            for _ in range(len(slot.values.device)):
+                set_state(&m, next(rows))
+                spin_moments_merge(&slot.values.folded, &m)
+            slot.values.device = None
+        return 0
+
+    def _peek(self, str key not None):
+        """The Moments of what is stored under `key`; empty where nothing is."""
+        cdef Moments m = Moments.__new__(Moments)
+        cdef Slot slot
+        with cython.critical_section(self):
+            slot = self.slots.get(key)
+            if slot is not None:
+                self.fetch_device()
+                slot.values.read(&m.m, key)
+        return m
+
+    def _take(self, str key not None):
+        """The Moments of what is stored under `key`, which is empty afterwards, and known."""
+        cdef Moments m = Moments.__new__(Moments)
+        cdef Slot slot
+        with cython.critical_section(self):
+            slot = self.slot(key)
+            self.fetch_device()
+            slot.values.read(&m.m, key)
+            slot.values = new_values(self._keep_values)
+        return m
+
+    def _discard(self, str key not None):
+        """Empty `key`, which is known afterwards."""
+        cdef Slot slot
+        with cython.critical_section(self):
+            slot = self.slot(key)
+            slot.values = new_values(self._keep_values)
+
+    def _values(self, str key not None):
+        """What is stored under `key`, as a list that may be changed. Raises KeyError, or ValueError where values
+        are not kept."""
+        cdef Slot slot
+        slot = self.slots[key]
+        if slot.values.foreign is not None:
+            return slot.values.foreign
+        if not slot.values.keep:
+            raise ValueError(
+                f"the values of {key!r} are not kept, only their statistics: "
+                "make the logger with EpochLogger(keep_values=True) to read them"
+            )
+        return slot.values
+
+    def _assign(self, key, values):
+        """Let `values`, which stays the caller's, be what is stored under `key`."""
+        cdef StoredValues new
+        cdef Slot slot
+        if not isinstance(key, str):
+            raise TypeError(f"a key is a string, not {key!r}")
+        if isinstance(values, StoredValues):
+            new = values
+        else:
+            new = new_values(self._keep_values)
+            new.foreign = values
+        with cython.critical_section(self):
+            slot = self.slot(key)
+            slot.values = new
+
+    def _forget(self, str key not None):
+        """Delete `key`. Raises KeyError where it is not known."""
+        with cython.critical_section(self):
+            del self.slots[key]
+            self.forget_sites()
+
+    def _keys(self):
+        """The keys stored so far, in the order of their first store."""
+        return list(self.slots)
+
+    def _stored_count(self, str key not None):
+        """How many values (arrays count as one) are stored under `key`, kept or not."""
+        cdef Slot slot = self.slots[key]
+        cdef spin_moments m
+        if slot.values.foreign is not None:
+            return len(slot.values.foreign)
+        if slot.values.keep:
+            return slot.values.length()
+        slot.values.read(&m, key)
+        return spin_moments_count(&m)
+
+    @property
+    def keep_values(self):
+        """Whether the values of an epoch are kept for `epoch_dict`, or only their statistics."""
+        return self._keep_values
+
+    @keep_values.setter
+    def keep_values(self, value):
+        if self.slots and bool(value) != self._keep_values:
+            raise ValueError("keep_values cannot change once values are stored: give it when the logger is made")
+        self._keep_values = bool(value)
+
+    @property
+    def epoch_dict(self):
+        """What is stored and not yet logged: behaves as a dict of lists, and changes to it count."""
+        return EpochDict(self)
+
+    @epoch_dict.setter
+    def epoch_dict(self, mapping):
+        items = list(dict(mapping).items())
+        for key, _ in items:
+            if not isinstance(key, str):
+                raise TypeError(f"a key is a string, not {key!r}")
+        with cython.critical_section(self):
+            self.slots = {}
+            self.forget_sites()
+        for key, values in items:
+            self._assign(key, values)
+
+
+class EpochDict(MutableMapping):
+    """A logger's stored values as a dict of lists. It is a view: the logger sees every change."""
+
+    __slots__ = ("_store", "__weakref__")
+
+    def __init__(self, store):
+        self._store = store
+
+    def __getitem__(self, key):
+        if key not in self:
+            raise KeyError(key)
+        return self._store._values(key)
+
+    def __setitem__(self, key, values):
+        self._store._assign(key, values)
+
+    def __delitem__(self, key):
+        if key not in self:
+            raise KeyError(key)
+        self._store._forget(key)
+
+    def __iter__(self):
+        return iter(self._store._keys())
+
+    def __len__(self):
+        return len((<EpochStore>self._store).slots)
+
+    def __contains__(self, key):
+        return key in (<EpochStore>self._store).slots
+
+    def clear(self):
+        """Forget all keys and values."""
+        self._store.epoch_dict = {}
+
+    def copy(self):
+        """A plain dict of what is stored; the lists are the logger's own."""
+        return dict(self)
+
+    def __repr__(self):
+        store = self._store
+        return "{" + ", ".join(f"{key!r}: {self._shown(store, key)}" for key in store._keys()) + "}"
+
+    @staticmethod
+    def _shown(store, key):
+        try:
+            return repr(store._values(key))
+        except ValueError:
+            return f"<{store._stored_count(key)} values, not kept>"
+
+    def __reduce__(self):
+        return dict, ({key: list(values) for key, values in self.items()},)
+
+    def __copy__(self):
+        return dict(self)
+
+    def __deepcopy__(self, memo):
+        from copy import deepcopy
+        return {key: deepcopy(list(values), memo) for key, values in self.items()}
+
+
+# store() itself: a METH_FASTCALL | METH_KEYWORDS method, so that a call builds no dict -------------------------------
+
+cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+    cdef double quick[QUICK_VALUES]
+    cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names)
+    cdef Py_ssize_t i
+    cdef PyObject *slots
+    cdef StoredValues values
+    if nargs == 0 and n <= QUICK_VALUES:
+        # All values first: their conversion may raise, and nothing of the call is stored then.
+        for i in range(n):
+            if not quick_scalar(<object>args[i], &quick[i]):
+                break
+        else:
+            if n and push_quick(<EpochStore>self, names, quick, n):
+                Py_INCREF(None)
+                return <PyObject *>None
+    return store_any(<EpochStore>self, args, nargs, names, n)
+
+
+cdef bint push_quick(EpochStore self, PyObject *names, const double *quick, Py_ssize_t n) except -1:
+    """Append scalars; false, with nothing done, where a list of the caller's takes part."""
+    cdef PyObject *slots
+    cdef StoredValues values
+    cdef Py_ssize_t i
+    with cython.critical_section(self):
+        slots = self.slots_of(names)
+        for i in range(n):
+            values = (<Slot>PyTuple_GET_ITEM(slots, i)).values
+            if values.filled == values.capacity:
+                if values.foreign is not None:
+                    return False
+                values.make_room()
+        for i in range(n):
+            values = (<Slot>PyTuple_GET_ITEM(slots, i)).values
+            values.block[values.filled] = quick[i]
+            values.filled += 1
+    return True
+
+
+cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+                         Py_ssize_t n) except NULL:
+    """The general way: arrays, tensors, lists, a mapping of keys that are no identifiers."""
+    cdef list keys = []
+    cdef list given = []
+    cdef Py_ssize_t i
+    if nargs > 1:
+        raise TypeError(f"store() takes at most one positional argument, a mapping of keys to values ({nargs} given)")
+    if nargs == 1:
+        data = <object>args[0]
+        if data is not None:
+            if not hasattr(data, "keys") or not hasattr(data, "__getitem__"):
+                raise TypeError(
+                    f"store() takes values by keyword, or one mapping of keys to values, not {type(data).__qualname__}"
+                )
+            for key in data.keys():
+                if not isinstance(key, str):
+                    raise TypeError(f"a key is a string, not {key!r}")
+                keys.append(str(key))
+                given.append(data[key])
+    for i in range(n):
+        key = <object>PyTuple_GET_ITEM(names, i)
+        if key in keys:
+            raise TypeError(f"store() got two values for key {key!r}")
+        keys.append(key)
+        given.append(<object>args[nargs + i])
+    store_converted(self, keys, given)
+    Py_INCREF(None)
+    return <PyObject *>None
+
+
+cdef int store_converted(EpochStore self, list keys, list given) except -1:
+    cdef Py_ssize_t n = len(keys), i
+    cdef Converted *converted = <Converted *>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Converted))
+    cdef StoredValues values
+    cdef list kept = list(given)
+    if converted == NULL:
+        raise MemoryError()
+    try:
+        for i in range(n):
+            x = given[i]
+            convert(x, keys[i], &converted[i], 0, 1)
+            if _arrays.is_tensor(x):
+                kept[i] = _arrays.detached(x, keys[i])
+                if converted[i].kind == DEVICE:
+                    kept[i] = _arrays.device_moments(kept[i])
+        with cython.critical_section(self):
+            for i in range(n):
+                values = self.slot(keys[i]).values
+                if values.foreign is None and converted[i].kind == SCALAR:
+                    values.make_room()
+            for i in range(n):
+                values = self.slot(keys[i]).values
+                if values.foreign is not None:
+                    values.foreign.append(given[i])
+                elif converted[i].kind == SCALAR:
+                    values.block[values.filled] = converted[i].value
+                    values.filled += 1
+                elif converted[i].kind == MANY:
+                    values.push_many(kept[i], &converted[i].moments)
+                else:
+                    values.push_device(kept[i])
+    finally:
+        PyMem_RawFree(converted)
+    return 0
+
+
+cdef PyMethodDef _store_method
+_store_method.ml_name = "store"
+_store_method.ml_meth = <void *>store_fast
+_store_method.ml_flags = METH_FASTCALL | METH_KEYWORDS
+_store_method.ml_doc = b"""store($self, data=None, /, **values)
+--
+
+Save values under their names until the names are logged.
+
+Parameters
+----------
+data : mapping, optional
+    Keys to values, for keys that are no identifiers.
+values
+    Numbers, or arrays, tensors, lists or tuples of numbers, of any shape; each element counts once. Arrays are
+    reduced at once, so they may be overwritten afterwards. Tensors are detached; one on a GPU is reduced there and
+    nothing waits for it.
+
+Raises
+------
+TypeError
+    For what is no real number, naming the key. Nothing of the call is then stored.
+"""
+
+
+cdef int _add_store_method() except -1:
+    # Into the type's dict before anything can subclass it or cache its absence.
+    cdef TypeObject *type = <TypeObject *>EpochStore
+    (<dict>type.tp_dict)["store"] = PyDescr_NewMethod(type, &_store_method)
+    PyType_Modified(type)
+    return 0
+
+
+_add_store_method()
