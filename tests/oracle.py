@@ -1,19 +1,20 @@
 """Exact moments of float64 values, and how far from them a right implementation may be.
 
-Two oracles that share no code: `Sums` adds integers, so its results are exact rationals; `by_fsum` stays in doubles
-and keeps every rounding error by error-free transformations and `math.fsum`. test_oracle.py checks one against the
-other and both against the standard library; everything else is checked against `Sums`.
+Two oracles that share no code: `Sums` adds integers, so its results are exact rationals; `by_fsum` stays in
+doubles and keeps every rounding error by error-free transformations and `math.fsum`. test_oracle.py checks
+one against the other and both against the standard library; all else is checked against `Sums`.
 
 The bounds are worst cases, not averages. With u = 2^-53, M = the greatest |x|, R = max - min:
 
-- A block has at most 2,048 values in 16 lanes, so a value meets at most 128 + 4 additions of its block. It is summed
-  as differences from a point within the data, each at most R: the block's mean is off by (128 + 4 + 4) u R from the
-  differences, the additions and the division, and by u M where the point is added back.
-- A merge computes mean + delta * weight: 4 u R for delta, weight and product, and u M for the sum. What the two sides
-  were off by enters as a weighted average, so it does not grow.
-- Squares: relative errors of (128 + 4 + 8) u on the differences squared. An error e of a mean enters m2 / n as e^2 and,
-  in a merge, as 2 delta e, which is at most 2 std e by Cauchy and Schwarz. So to the standard deviation the additions
-  are relative errors of std, and the rounding of the means, u M each, is an absolute one.
+- A block holds at most BLOCK values in LANES lanes, so a value meets at most BLOCK / LANES + 4 additions.
+  Values are summed as differences from a point within the data, each at most R: to the block's mean the
+  differences, the additions and the division bring (BLOCK / LANES + 8) u R, and adding the point back u M.
+- A merge computes mean + delta * weight: 4 u R for delta, weight and product, and u M for the sum. What the
+  two sides were off by enters as a weighted average, so it does not grow.
+- Squares: relative errors of (BLOCK / LANES + 12) u on the differences squared. An error e of a mean enters
+  m2 / n as e^2 and, in a merge, as 2 delta e, which is at most 2 std e by Cauchy and Schwarz. So for the
+  standard deviation the additions are relative errors of std, and the rounding of the means, u M each, is an
+  absolute one.
 - Results below the normal range lose up to 2^-1074 where a quotient or a product is rounded.
 
 None of these terms holds a square of the mean: a formula that subtracts squares, or an accumulator in single
@@ -31,7 +32,7 @@ from typing import Protocol
 U = Fraction(1, 2**53)
 TINY = Fraction(1, 2**1074)
 LANES = 16
-BLOCK = 2048
+BLOCK = 4096  # test_kernels.py compares both with the source
 LEAST_SPREAD = Fraction(1, 2**500)  # the range in which the standard deviation is promised
 GREATEST_SPREAD = Fraction(2**500)
 
@@ -81,7 +82,7 @@ class Exact:
 
 
 class Sums:
-    """Exact sums of float64 values, to which more may be added: in units of 2^-1074 every double is an integer."""
+    """Exact sums of float64 values, to which more may be added: in units of 2^-1074 doubles are integers."""
 
     def __init__(self, values: Iterable[float] = ()) -> None:
         self.count = 0
@@ -113,13 +114,16 @@ class Sums:
 
 
 def exact(values: Iterable[float]) -> Exact:
-    """The exact moments of finite values, integers included (each is rounded to a double first, as NumPy does)."""
+    """The exact moments of finite values; integers are rounded to doubles first, as NumPy does."""
     return Sums(values).exact()
 
 
 def by_fsum(values: Iterable[float]) -> tuple[Fraction, Fraction]:
-    """(mean, m2) of finite values from `math.fsum`; mean is off by at most 2 u |mean| + 2^-1073 M, m2 by at most
-    8 u (m2 + n (u M)^2) + n 2^-1000 M^2, with M below twice the greatest |x|."""
+    """(mean, m2) of finite values from `math.fsum`.
+
+    With M twice the greatest |x|, mean is off by at most 2 u |mean| + 2^-1073 M, and m2 by at most
+    8 u (m2 + n (u M)^2) + n 2^-1000 M^2.
+    """
     data = [float(x) for x in values]
     if not any(data):
         return Fraction(0), Fraction(0)
@@ -159,7 +163,7 @@ def _split(a: float) -> tuple[float, float]:
 
 
 def merges_of(n: int) -> int:
-    """Merges that a value meets in one bulk update of n values: a binary tree over the blocks, then the state."""
+    """Merges that a value meets in one bulk update of n: a binary tree of blocks, then the state."""
     return 1 + (max(n - 1, 0) // BLOCK).bit_length()
 
 
@@ -175,7 +179,7 @@ def std_bound(e: Exact, merges: int, ddof: int = 0) -> Fraction:
 
 
 def assert_moments(found: Result, e: Exact, merges: int | None = None, what: str = "") -> None:
-    """Fail unless `found` has the count, min and max of e and a mean, m2 and std within the bounds.
+    """Fail unless `found` has the count, min and max of e, and a mean, m2 and std within the bounds.
 
     merges: how many merges the worst-placed value went through; that of one bulk update where it is not given.
     """
@@ -207,7 +211,7 @@ def assert_std(found: Result, e: Exact, merges: int, where: str = "") -> None:
     if e.spread > GREATEST_SPREAD and math.isinf(std):
         return
     if e.spread < LEAST_SPREAD and e.spread:
-        assert Fraction(std) <= e.spread, f"{where}std {std:.17g} above the spread {float(e.spread):.17g}"
+        assert Fraction(std) <= e.spread, f"{where}std {std:.17g}, spread {float(e.spread):.17g}"
         return
     want = e.std()
     assert math.isfinite(std), f"{where}std {std}, want {float(want):.17g}"
@@ -216,4 +220,5 @@ def assert_std(found: Result, e: Exact, merges: int, where: str = "") -> None:
                             f"allowed {float(allowed):.3g} (n {e.count}, min {e.min:.17g}, max {e.max:.17g})")
     if math.isfinite(found.m2):
         from_m2 = square_root(Fraction(found.m2) / e.count)
-        assert abs(from_m2 - Fraction(std)) <= 2 * U * from_m2 + TINY, f"{where}m2 {found.m2:.17g}, std {std:.17g}"
+        off = abs(from_m2 - Fraction(std))
+        assert off <= 2 * U * from_m2 + TINY, f"{where}m2 {found.m2:.17g}, std {std:.17g}"

@@ -1,4 +1,4 @@
-"""The C of csrc under a strict compiler, without Python: tests/c/*.c built and run, and run again with sanitizers."""
+"""The C of csrc without Python: tests/c built under a strict compiler and run, plain and with sanitizers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-ffp-contract=off"]
-SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSTEP=47"]
-NO_FEATURES = ["-O1", "-DSTEP=47", "-D__builtin_cpu_supports(feature)=0"]  # a processor that has none of what a target asks for
+SANITIZED = ["-O1", "-DSTEP=47", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+# a processor that has none of what a target asks for
+NO_FEATURES = ["-O1", "-DSTEP=47", "-D__builtin_cpu_supports(feature)=0"]
 PROGRAMS = ["test_moments", "test_reduce"]
 
 
