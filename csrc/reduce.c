@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-/* A block's sum may overflow though its mean does not: this times SPIN_BLOCK values is a double again. */
-#define SPIN_DOWN 0x1p-12
-#define SPIN_UP 0x1p+12
+/* A block's sum may overflow though its mean does not. The deviations of SPIN_BLOCK = 2^12 values are below 2^1025; this
+ * much smaller, any number of them sums to a double. */
+#define SPIN_DOWN 0x1p-14
+#define SPIN_UP 0x1p+14
 
 static double load(const void *data, int64_t i, spin_dtype dtype)
 {
@@ -69,20 +70,23 @@ static int reduce_finite(spin_moments *m, const void *data, int64_t n, spin_dtyp
     return 1;
 }
 
-/* Finite values whose sums overflow. The mean is right; m2 may be infinite. */
-static void reduce_huge(spin_moments *m, const double *x, int64_t n)
+/* Finite values whose sums overflow; x is overwritten. The mean is as good as any, m2 may be infinite. */
+static void reduce_huge(spin_moments *m, double *x, int64_t n)
 {
-    double sum = 0.0;
+    const double pivot = median3(x[0], x[n / 2], x[n - 1]) * SPIN_DOWN;
+    spin_partial p;
+
     for (int64_t i = 0; i < n; i++) {
-        sum += x[i] * SPIN_DOWN;
         m->min = x[i] < m->min ? x[i] : m->min;
         m->max = x[i] > m->max ? x[i] : m->max;
+        x[i] *= SPIN_DOWN;
     }
-    const double mean = sum / (double)n * SPIN_UP;
+    spin_target_row()->kernel[SPIN_FLOAT64](&p, x, n, pivot);
+    const double mean = (pivot + p.sum / (double)n) * SPIN_UP; /* may round to infinity where all are the largest */
     m->count = n;
     m->mean = mean < m->min ? m->min : mean > m->max ? m->max : mean;
     for (int64_t i = 0; i < n; i++) {
-        const double d = x[i] - m->mean;
+        const double d = (x[i] - m->mean * SPIN_DOWN) * SPIN_UP;
         m->m2 += d * d;
     }
 }

@@ -35,18 +35,35 @@ cdef frozenset _real_scalars = frozenset(
     np.dtype(code).type for code in (*np.typecodes["AllInteger"], *np.typecodes["Float"], "?")
 )
 cdef object _float32_type = np.float32
+cdef object _float64_type = np.float64
 cdef TypeObject *_float32 = <TypeObject *>_float32_type
+cdef dict _modules = sys.modules
 cdef tuple _never = (str, bytes, bytearray, complex, dict, set, frozenset, type, type(None), np.complexfloating,
                      np.character, np.datetime64, np.timedelta64, np.void, np.object_)
 
 
-cdef inline bint quick_scalar(object x, double *value) except -1:
+cdef inline float float32_at(PyObject *x) noexcept:
+    """What lies behind the object's head: in every NumPy so far, the value of a float32 scalar."""
+    return (<float *>(<char *>x + sizeof(PyObject)))[0]
+
+
+cdef bint _float32_is_at_hand = all(float32_at(<PyObject *>x) == PyFloat_AsDouble(x) for x in map(np.float32, (
+    1.5, -3.25e-20, 7.0e30, 0.1)))
+
+
+cdef inline bint is_tensor(object x) except -1:
+    """Whether x is a torch tensor; there is none before torch has been imported."""
+    torch = _modules.get("torch")
+    return False if torch is None else _arrays.is_tensor(x)
+
+
+cdef bint quick_scalar(object x, double *value) except -1:
     """Whether x is a float, an int or one of NumPy's real scalars; then its value. Runs none of the caller's code."""
     if PyFloat_CheckExact(x):
         value[0] = PyFloat_AS_DOUBLE(x)
         return True
     if Py_TYPE(x) is _float32:
-        value[0] = PyFloat_AsDouble(x)
+        value[0] = float32_at(<PyObject *>x) if _float32_is_at_hand else PyFloat_AsDouble(x)
         return True
     if PyFloat_Check(x):
         value[0] = PyFloat_AS_DOUBLE(x)
@@ -244,7 +261,7 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
         _arrays.reject(x, key)
     if isinstance(x, (list, tuple)):
         return reduce_sequence(x, key, out, depth)
-    if _arrays.is_tensor(x):
+    if is_tensor(x):
         x = _arrays.detached(x, key)
         if _arrays.on_device(x):
             out.kind = DEVICE

@@ -8,10 +8,30 @@ cdef extern from "Python.h":
         const char *ml_doc
     int METH_FASTCALL
     int METH_KEYWORDS
+    # Of plain pointers, where the ones that Cython declares take counted references.
+    int PyFloat_CheckExact_ "PyFloat_CheckExact" (PyObject *o)
+    double PyFloat_AS_DOUBLE_ "PyFloat_AS_DOUBLE" (PyObject *o)
+    PyObject *Py_NewRef_ "Py_NewRef" (PyObject *o)
+    TypeObject *Py_TYPE_ "Py_TYPE" (PyObject *o)
+    PyObject *Py_None
     object PyDescr_NewMethod(TypeObject *type, PyMethodDef *method)
     void PyType_Modified(TypeObject *type)
     PyObject *PyTuple_GET_ITEM(PyObject *tuple, Py_ssize_t i)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *tuple)
+
+cdef extern from *:
+    """
+    /* A critical section without the temporaries that Cython keeps for one: nothing where there is a GIL. */
+    #ifdef Py_GIL_DISABLED
+    #define SPIN_LOCK(o) PyCriticalSection spin_section; PyCriticalSection_Begin(&spin_section, (o))
+    #define SPIN_UNLOCK() PyCriticalSection_End(&spin_section)
+    #else
+    #define SPIN_LOCK(o) (void)(o)
+    #define SPIN_UNLOCK() (void)0
+    #endif
+    """
+    void SPIN_LOCK(PyObject *o) noexcept
+    void SPIN_UNLOCK() noexcept
 
 cdef enum:
     CALL_SITES = 16         # tuples of keyword names that are remembered
@@ -24,6 +44,20 @@ cdef class Slot:
     """Where the values of one key go. Outlives the values, which are taken out when the key is logged."""
     cdef str key
     cdef StoredValues values
+    cdef Tail tail  # shared with the values; this one stays when they go
+
+    cdef int hold(self, StoredValues values) except -1:
+        """Hold these values, and leave those held so far to whoever has them."""
+        cdef Tail apart = Tail.__new__(Tail)
+        if self.values is not None:
+            apart.cells = self.tail.cells
+            self.tail.cells.block, self.tail.cells.filled, self.tail.cells.capacity = NULL, 0, 0
+            self.values.tail = apart
+        else:
+            self.tail = apart
+        values.tail = self.tail
+        self.values = values
+        return 0
 
 
 cdef StoredValues new_values(bint keep):
@@ -32,69 +66,85 @@ cdef StoredValues new_values(bint keep):
     return values
 
 
+cdef struct Sites:
+    # One entry a call site: its tuple of names, and the cells of those names' slots. The entry keeps the tuple alive
+    # (else another could come to lie at the same address) and the slots, which outlive any deletion of their keys.
+    PyObject *names[CALL_SITES]
+    Cells **cells[CALL_SITES]
+    int used
+    int next
+
+
+@cython.final
+cdef class Site:
+    """What one entry keeps alive."""
+    cdef tuple names
+    cdef list slots
+    cdef Cells **cells
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.cells)
+
+
 cdef class EpochStore:
     """Values by key, stored from call sites that run millions of times. The base of EpochLogger."""
     cdef dict slots                       # str -> Slot, in the order of the first store
     cdef bint _keep_values
-    # One entry a call site: its tuple of names, which the entry holds (else another tuple could come to lie at the same
-    # address), and the slots of those names. Both are kept alive by `remembered`.
-    cdef PyObject *site_names[CALL_SITES]
-    cdef PyObject *site_slots[CALL_SITES]
-    cdef list remembered
-    cdef int sites
-    cdef int next_site
+    cdef Sites sites
+    cdef list remembered                  # what the entries of `sites` point to
 
     def __cinit__(self):
         self.slots = {}
         self._keep_values = True
         self.forget_sites()
 
-    cdef void forget_sites(self):
-        self.sites = self.next_site = 0
+    cdef int forget_sites(self) except -1:
+        self.sites.used = self.sites.next = 0
         self.remembered = [None] * CALL_SITES
+        return 0
 
     cdef Slot slot(self, str key):
         """The slot of a key, made where there is none."""
         cdef Slot slot = self.slots.get(key)
         if slot is None:
             slot = Slot.__new__(Slot)
-            slot.key, slot.values = key, new_values(self._keep_values)
+            slot.key = key
+            slot.hold(new_values(self._keep_values))
             self.slots[key] = slot
         return slot
 
-    cdef PyObject *slots_of(self, PyObject *names) except NULL:
-        """The tuple of slots for a tuple of names; borrowed."""
-        cdef int i
-        for i in range(self.sites):
-            if self.site_names[i] is names:
-                return self.site_slots[i]
-        return self.slots_of_new(names)
-
-    cdef PyObject *slots_of_new(self, PyObject *names) except NULL:
+    cdef Cells **cells_of_new(self, PyObject *names) except NULL:
+        """The cells for a tuple of names that no entry holds."""
+        cdef Sites *sites = &self.sites
         cdef Py_ssize_t n = PyTuple_GET_SIZE(names), j
         cdef int i, same = 0, found = -1
-        for i in range(self.sites):
-            if PyTuple_GET_SIZE(self.site_names[i]) != n:
+        cdef Site site
+        for i in range(sites.used):
+            if PyTuple_GET_SIZE(sites.names[i]) != n:
                 continue
             for j in range(n):
                 # Names are interned, so this is the comparison; where it is not, an entry more does no harm.
-                if PyTuple_GET_ITEM(self.site_names[i], j) is not PyTuple_GET_ITEM(names, j):
+                if PyTuple_GET_ITEM(sites.names[i], j) is not PyTuple_GET_ITEM(names, j):
                     break
             else:
                 found = i
                 same += 1
         if same >= SITES_OF_SAME_NAMES:
-            return self.site_slots[found]
-        if found >= 0:
-            slots = <tuple>self.site_slots[found]
-        else:
-            slots = tuple([self.slot(<str>name) for name in <tuple>names])
-        i = self.next_site
-        self.next_site = (i + 1) % CALL_SITES
-        self.sites = max(self.sites, i + 1)
-        self.site_names[i], self.site_slots[i] = names, <PyObject *>slots
-        self.remembered[i] = (<tuple>names, slots)
-        return <PyObject *>slots
+            return sites.cells[found]
+        site = Site.__new__(Site)
+        site.names = <tuple>names
+        site.slots = [self.slot(<str>name) for name in site.names]
+        site.cells = <Cells **>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Cells *))
+        if site.cells == NULL:
+            raise MemoryError()
+        for j in range(n):
+            site.cells[j] = &(<Slot>site.slots[j]).tail.cells
+        i = sites.next
+        self.remembered[i] = site
+        sites.names[i], sites.cells[i] = names, site.cells
+        sites.next = (i + 1) % CALL_SITES
+        sites.used = max(sites.used, i + 1)
+        return site.cells
 
     # What the logger above needs ------------------------------------------------------------------------------------
 
@@ -134,7 +184,7 @@ cdef class EpochStore:
             slot = self.slot(key)
             self.fetch_device()
             slot.values.read(&m.m, key)
-            slot.values = new_values(self._keep_values)
+            slot.hold(new_values(self._keep_values))
         return m
 
     def _discard(self, str key not None):
@@ -142,7 +192,7 @@ cdef class EpochStore:
         cdef Slot slot
         with cython.critical_section(self):
             slot = self.slot(key)
-            slot.values = new_values(self._keep_values)
+            slot.hold(new_values(self._keep_values))
 
     def _values(self, str key not None):
         """What is stored under `key`, as a list that may be changed. Raises KeyError, or ValueError where values
@@ -164,14 +214,13 @@ cdef class EpochStore:
         cdef Slot slot
         if not isinstance(key, str):
             raise TypeError(f"a key is a string, not {key!r}")
-        if isinstance(values, StoredValues):
-            new = values
-        else:
-            new = new_values(self._keep_values)
-            new.foreign = values
         with cython.critical_section(self):
             slot = self.slot(key)
-            slot.values = new
+            if values is slot.values:  # epoch_dict[key] += [...] assigns what it was given
+                return
+            new = new_values(self._keep_values)
+            new.foreign = values
+            slot.hold(new)
 
     def _forget(self, str key not None):
         """Delete `key`. Raises KeyError where it is not known."""
@@ -285,49 +334,107 @@ class EpochDict(MutableMapping):
 
 # store() itself: a METH_FASTCALL | METH_KEYWORDS method, so that a call builds no dict -------------------------------
 
+# The types whose value lies in the object, to be read without a call. NumPy's float64 is a float.
+cdef TypeObject *_float64 = <TypeObject *>_float64_type
+cdef TypeObject *_float32_in_place = _float32 if _float32_is_at_hand else _float64
+
+
+cdef inline bint in_place(PyObject *x) noexcept:
+    return PyFloat_CheckExact_(x) or Py_TYPE_(x) is _float32_in_place or Py_TYPE_(x) is _float64
+
+
+cdef inline double value_in_place(PyObject *x) noexcept:
+    return float32_at(x) if Py_TYPE_(x) is _float32 else PyFloat_AS_DOUBLE_(x)
+
+
+# Through a pointer, or the compiler would inline it and have the quick way save registers for the slow one.
+cdef PyObject *(*_otherwise)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *) except NULL
+_otherwise = store_scalars
+
+
 cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+    # Plain pointers throughout: counting references would cost more than the work. Floats only, and nothing that could
+    # fail, so the compiler has little to save and to set up; all else is for store_scalars.
+    cdef Sites *sites = &(<EpochStore>self).sites
+    cdef Cells **cells
+    cdef Cells *to
+    cdef Py_ssize_t n, i
+    cdef int site = 0
+    if nargs == 0 and names != NULL:
+        SPIN_LOCK(self)
+        while site < sites.used and sites.names[site] is not names:
+            site += 1
+        if site < sites.used:
+            cells = sites.cells[site]
+            n = PyTuple_GET_SIZE(names)
+            for i in range(n):
+                to = cells[i]
+                if to.filled == to.capacity or not in_place(args[i]):
+                    break
+            else:
+                for i in range(n):
+                    to = cells[i]
+                    to.block[to.filled] = value_in_place(args[i])
+                    to.filled += 1
+                SPIN_UNLOCK()
+                return Py_NewRef_(Py_None)
+        SPIN_UNLOCK()
+    return _otherwise(self, args, nargs, names)
+
+
+cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+    """Scalars of any exact type, from any call site."""
+    cdef Sites *sites = &(<EpochStore>self).sites
+    cdef Cells **cells = NULL
     cdef double quick[QUICK_VALUES]
-    cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names)
-    cdef Py_ssize_t i
-    cdef PyObject *slots
-    cdef StoredValues values
-    if nargs == 0 and n <= QUICK_VALUES:
-        # All values first: their conversion may raise, and nothing of the call is stored then.
-        for i in range(n):
-            if not quick_scalar(<object>args[i], &quick[i]):
+    cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names), i
+    cdef int site
+    if nargs or n == 0 or n > QUICK_VALUES:
+        return store_any(<EpochStore>self, args, nargs, names)
+    # All values first: their conversion may raise, and nothing of the call is stored then.
+    for i in range(n):
+        if not quick_scalar(<object>args[i], &quick[i]):
+            return store_any(<EpochStore>self, args, nargs, names)
+    with cython.critical_section(<EpochStore>self):
+        for site in range(sites.used):
+            if sites.names[site] is names:
+                cells = sites.cells[site]
                 break
         else:
-            if n and push_quick(<EpochStore>self, names, quick, n):
-                Py_INCREF(None)
-                return <PyObject *>None
-    return store_any(<EpochStore>self, args, nargs, names, n)
+            cells = (<EpochStore>self).cells_of_new(names)
+        for i in range(n):
+            if cells[i].filled == cells[i].capacity:
+                push_scalars(<EpochStore>self, args, names, quick, n)
+                return Py_NewRef_(Py_None)
+        for i in range(n):
+            cells[i].block[cells[i].filled] = quick[i]
+            cells[i].filled += 1
+    return Py_NewRef_(Py_None)
 
 
-cdef bint push_quick(EpochStore self, PyObject *names, const double *quick, Py_ssize_t n) except -1:
-    """Append scalars; false, with nothing done, where a list of the caller's takes part."""
-    cdef PyObject *slots
-    cdef StoredValues values
+cdef int push_scalars(EpochStore self, PyObject *const *args, PyObject *names, const double *quick,
+                      Py_ssize_t n) except -1:
+    """Append scalars where a block is full, or a list of the caller's takes part."""
+    cdef list slots = [self.slot(<str>name) for name in <tuple>names]
+    cdef Slot slot
     cdef Py_ssize_t i
-    with cython.critical_section(self):
-        slots = self.slots_of(names)
-        for i in range(n):
-            values = (<Slot>PyTuple_GET_ITEM(slots, i)).values
-            if values.filled == values.capacity:
-                if values.foreign is not None:
-                    return False
-                values.make_room()
-        for i in range(n):
-            values = (<Slot>PyTuple_GET_ITEM(slots, i)).values
-            values.block[values.filled] = quick[i]
-            values.filled += 1
-    return True
+    for slot in slots:
+        if slot.values.foreign is None:
+            slot.values.make_room()
+    for i in range(n):
+        slot = slots[i]
+        if slot.values.foreign is None:
+            slot.values.push(quick[i])
+        else:
+            slot.values.foreign.append(<object>args[i])
+    return 0
 
 
-cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
-                         Py_ssize_t n) except NULL:
+cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
     """The general way: arrays, tensors, lists, a mapping of keys that are no identifiers."""
     cdef list keys = []
     cdef list given = []
+    cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names)
     cdef Py_ssize_t i
     if nargs > 1:
         raise TypeError(f"store() takes at most one positional argument, a mapping of keys to values ({nargs} given)")
@@ -349,14 +456,14 @@ cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t narg
             raise TypeError(f"store() got two values for key {key!r}")
         keys.append(key)
         given.append(<object>args[nargs + i])
-    store_converted(self, keys, given)
-    Py_INCREF(None)
-    return <PyObject *>None
+    if keys:
+        store_converted(self, keys, given)
+    return Py_NewRef_(Py_None)
 
 
 cdef int store_converted(EpochStore self, list keys, list given) except -1:
     cdef Py_ssize_t n = len(keys), i
-    cdef Converted *converted = <Converted *>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Converted))
+    cdef Converted *converted = <Converted *>PyMem_RawMalloc(n * sizeof(Converted))
     cdef StoredValues values
     cdef list kept = list(given)
     if converted == NULL:
@@ -365,7 +472,7 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
         for i in range(n):
             x = given[i]
             convert(x, keys[i], &converted[i], 0, 1)
-            if _arrays.is_tensor(x):
+            if type(x) is not _ndarray and is_tensor(x):
                 kept[i] = _arrays.detached(x, keys[i])
                 if converted[i].kind == DEVICE:
                     kept[i] = _arrays.device_moments(kept[i])
@@ -379,8 +486,7 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
                 if values.foreign is not None:
                     values.foreign.append(given[i])
                 elif converted[i].kind == SCALAR:
-                    values.block[values.filled] = converted[i].value
-                    values.filled += 1
+                    values.push(converted[i].value)
                 elif converted[i].kind == MANY:
                     values.push_many(kept[i], &converted[i].moments)
                 else:

@@ -17,6 +17,23 @@ cdef class Block:
         PyMem_RawFree(self.data)
 
 
+cdef struct Cells:
+    # Scalars whose moments are not taken yet: the current block. Full, or absent, where filled is capacity.
+    double *block
+    Py_ssize_t filled
+    Py_ssize_t capacity
+
+
+@cython.final
+cdef class Tail:
+    """The cells that a key's scalars are appended to. Its address stays while the key lives, so that a call site can
+    go straight to it; what is in the cells goes to whoever holds the values when the key is logged."""
+    cdef Cells cells
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.cells.block)
+
+
 @cython.final
 cdef class StoredValues:
     """The values stored under one key, as a list: floats, and arrays where arrays were stored.
@@ -24,9 +41,7 @@ cdef class StoredValues:
     Everything that a list does works. Appending adds to the statistics; any other change makes them anew.
     """
     cdef spin_moments folded  # of all but the values in the current block
-    cdef double *block        # the current block: scalars whose moments are not taken yet
-    cdef Py_ssize_t filled
-    cdef Py_ssize_t capacity
+    cdef Tail tail            # the current block; shared with the slot of the key while that holds these values
     cdef bint keep
     cdef list segments        # Blocks, and references to what else was stored
     cdef list starts          # the index of each segment's first value
@@ -39,28 +54,26 @@ cdef class StoredValues:
     def __cinit__(self):
         spin_moments_init(&self.folded)
         self.keep = True
+        self.tail = Tail.__new__(Tail)
         self.segments = []
         self.starts = []
-
-    def __dealloc__(self):
-        PyMem_RawFree(self.block)
 
     # Adding ---------------------------------------------------------------------------------------------------------
 
     cdef int make_room(self) except -1:
         """Let one more scalar fit into the current block."""
+        cdef Cells *cells = &self.tail.cells
         cdef Py_ssize_t wanted
         cdef double *larger
-        if self.filled < self.capacity:
+        if cells.filled < cells.capacity:
             return 0
-        if self.capacity < BLOCK_CAPACITY:
-            wanted = max(<Py_ssize_t>FIRST_CAPACITY, min(<Py_ssize_t>BLOCK_CAPACITY, 2 * self.capacity))
-            larger = <double *>PyMem_RawRealloc(self.block, wanted * sizeof(double))
+        if cells.capacity < BLOCK_CAPACITY:
+            wanted = max(<Py_ssize_t>FIRST_CAPACITY, min(<Py_ssize_t>BLOCK_CAPACITY, 2 * cells.capacity))
+            larger = <double *>PyMem_RawRealloc(cells.block, wanted * sizeof(double))
             if larger == NULL:
                 raise MemoryError()
-            self.block, self.capacity = larger, wanted
-            return 0
-        if self.keep:
+            cells.block, cells.capacity = larger, wanted
+        elif self.keep:
             larger = <double *>PyMem_RawMalloc(BLOCK_CAPACITY * sizeof(double))
             if larger == NULL:
                 raise MemoryError()
@@ -69,37 +82,45 @@ cdef class StoredValues:
             except BaseException:
                 PyMem_RawFree(larger)
                 raise
-            self.block, self.capacity = larger, BLOCK_CAPACITY
+            cells.block, cells.capacity = larger, BLOCK_CAPACITY
         else:
-            spin_moments_reduce(&self.folded, self.block, self.filled, SPIN_FLOAT64)
-            self.filled = 0
+            spin_moments_reduce(&self.folded, cells.block, cells.filled, SPIN_FLOAT64)
+            cells.filled = 0
         return 0
 
     cdef int close_block(self) except -1:
         """Move the current block, which must not be empty, to the segments."""
+        cdef Cells *cells = &self.tail.cells
         cdef Block closed = Block.__new__(Block)
         cdef double *exact
-        self.starts.append(self.length())
+        cdef Py_ssize_t start = self.length() - cells.filled
+        self.starts.append(start)
         try:
             self.segments.append(closed)
         except BaseException:
             self.starts.pop()
             raise
-        self.starts[len(self.starts) - 1] -= self.filled
-        spin_moments_reduce(&self.folded, self.block, self.filled, SPIN_FLOAT64)
-        if self.filled < self.capacity:
-            exact = <double *>PyMem_RawRealloc(self.block, self.filled * sizeof(double))
+        spin_moments_reduce(&self.folded, cells.block, cells.filled, SPIN_FLOAT64)
+        if cells.filled < cells.capacity:
+            exact = <double *>PyMem_RawRealloc(cells.block, cells.filled * sizeof(double))
             if exact != NULL:
-                self.block = exact
-        closed.data, closed.n = self.block, self.filled
-        self.block, self.filled, self.capacity = NULL, 0, 0
+                cells.block = exact
+        closed.data, closed.n = cells.block, cells.filled
+        cells.block, cells.filled, cells.capacity = NULL, 0, 0
+        return 0
+
+    cdef int push(self, double x) except -1:
+        """Add one scalar."""
+        self.make_room()
+        self.tail.cells.block[self.tail.cells.filled] = x
+        self.tail.cells.filled += 1
         return 0
 
     cdef int push_many(self, object x, const spin_moments *m) except -1:
         """Add an array's moments, and a reference to it where values are kept."""
         cdef Py_ssize_t at
         if self.keep:
-            if self.filled:
+            if self.tail.cells.filled:
                 self.close_block()
             at = self.length()
             self.segments.append(x)
@@ -123,11 +144,9 @@ cdef class StoredValues:
         if value.kind == DEVICE:
             self.push_device(_arrays.device_moments(_arrays.detached(x, key)))
         elif value.kind == SCALAR:
-            self.make_room()
-            self.block[self.filled] = value.value
-            self.filled += 1
+            self.push(value.value)
         else:
-            self.push_many(_arrays.detached(x, key) if _arrays.is_tensor(x) else x, &value.moments)
+            self.push_many(_arrays.detached(x, key) if is_tensor(x) else x, &value.moments)
         return 0
 
     # Statistics -----------------------------------------------------------------------------------------------------
@@ -146,7 +165,7 @@ cdef class StoredValues:
                 m[0] = value.moments
             return 0
         m[0] = self.folded
-        spin_moments_reduce(m, self.block, self.filled, SPIN_FLOAT64)
+        spin_moments_reduce(m, self.tail.cells.block, self.tail.cells.filled, SPIN_FLOAT64)
         return 0
 
     # Reading as a list ----------------------------------------------------------------------------------------------
@@ -154,15 +173,15 @@ cdef class StoredValues:
     cdef Py_ssize_t length(self):
         cdef Py_ssize_t segments = len(self.segments)
         if segments == 0:
-            return self.filled
+            return self.tail.cells.filled
         last = self.segments[segments - 1]
-        return self.filled + <Py_ssize_t>self.starts[segments - 1] + ((<Block>last).n if type(last) is Block else 1)
+        return self.tail.cells.filled + <Py_ssize_t>self.starts[segments - 1] + ((<Block>last).n if type(last) is Block else 1)
 
     cdef object at(self, Py_ssize_t i):
-        cdef Py_ssize_t in_segments = self.length() - self.filled
+        cdef Py_ssize_t in_segments = self.length() - self.tail.cells.filled
         cdef Py_ssize_t low = 0, high = len(self.segments), middle
         if i >= in_segments:
-            return self.block[i - in_segments]
+            return self.tail.cells.block[i - in_segments]
         while high - low > 1:
             middle = (low + high) // 2
             if <Py_ssize_t>self.starts[middle] <= i:
@@ -208,8 +227,8 @@ cdef class StoredValues:
         for segment in self.segments:
             memcpy(&out[at], (<Block>segment).data, (<Block>segment).n * sizeof(double))
             at += (<Block>segment).n
-        if self.filled:
-            memcpy(&out[at], self.block, self.filled * sizeof(double))
+        if self.tail.cells.filled:
+            memcpy(&out[at], self.tail.cells.block, self.tail.cells.filled * sizeof(double))
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __repr__(self):
@@ -263,11 +282,11 @@ cdef class StoredValues:
     cdef int replace(self, list values) except -1:
         """Hold these values instead, or raise and change nothing."""
         cdef StoredValues new = StoredValues.__new__(StoredValues)
+        new.keep = self.keep
         for value in values:
             new.take_value(value, None)
         self.folded = new.folded
-        self.block, new.block = new.block, self.block
-        self.filled, self.capacity = new.filled, new.capacity
+        self.tail.cells, new.tail.cells = new.tail.cells, self.tail.cells
         self.segments, self.starts, self.device = new.segments, new.starts, new.device
         return 0
 
