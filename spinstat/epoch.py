@@ -1,0 +1,274 @@
+"""EpochLogger: values stored over an epoch become statistics over all ranks in the row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+from ._core import EpochStore, Moments
+from .exchange import Channel, KeyMismatchError, Result, RowInfo
+from .logger import Logger
+from .row import check_key
+from .terminal import warn
+
+Reader = Callable[[Moments], float]
+_MEAN: Reader = attrgetter("mean")
+_MAX: Reader = attrgetter("max")
+_MIN: Reader = attrgetter("min")
+
+
+class _Closed(NamedTuple):
+    """A key closed in a batch: its values so far, and the columns that wait for its statistics."""
+
+    key: str
+    columns: Sequence[str]
+    readers: Sequence[Reader]
+    moments: Moments
+
+
+class EpochLogger(EpochStore, Logger):
+    """A Logger that keeps what is stored in an epoch and logs mean, std, max and min of it over all ranks.
+
+        logger.store(EpRet=ep_ret, EpLen=ep_len)               # often
+        logger.log_tabular("EpRet", with_min_and_max=True)     # once an epoch: AverageEpRet, StdEpRet, ...
+        logger.dump_tabular()
+
+    `log_tabular` of a stored key and `get_stats` communicate: all ranks must call them, in the same order.
+    With explicit values `log_tabular` does not, and outside a batch neither does `dump_tabular`.
+
+    Statistics are float64; the standard deviation divides by the number of values (ddof 0) and is exactly 0
+    for values that are all equal, so whoever divides by it must guard. Arrays count by their elements,
+    whatever their shape.
+
+    Args:
+        output_dir, output_fname, exp_name, comm, quiet, precision, new_keys, resume: as Logger's.
+        keep_values: keep what is stored for `epoch_dict` until its key is logged, 8 bytes a value. False:
+            keep only the moments; memory stays the same however many values come.
+        strict_keys: a key without values on any rank is a KeyError on all, instead of nan and a warning.
+        batch: reduce all keys of a row in one collective in dump_tabular, which all ranks must then call.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] | None = None,
+        output_fname: str = "progress.txt",
+        exp_name: str | None = None,
+        *,
+        keep_values: bool = True,
+        strict_keys: bool = False,
+        batch: bool = False,
+        comm: Any = None,
+        quiet: bool = False,
+        precision: int | None = None,
+        new_keys: Literal["add", "error"] = "add",
+        resume: bool = False,
+    ) -> None:
+        super().__init__(
+            output_dir,
+            output_fname,
+            exp_name,
+            comm=comm,
+            quiet=quiet,
+            precision=precision,
+            new_keys=new_keys,
+            resume=resume,
+        )
+        self.keep_values = keep_values
+        self.last_row_info: dict[str, RowInfo] = {}
+        self._strict_keys = strict_keys
+        self._channel = Channel(self._comm)
+        self._row_number = 0  # of rows that communicated: the others may be rank 0's alone
+        self._row_communicated = False
+        self._info_is_old = False
+        self._always_batch = batch
+        self._in_block = False
+        self._batch: list[_Closed] | None = [] if batch else None
+
+    def log_tabular(
+        self, key: str, val: object = None, with_min_and_max: bool = False, average_only: bool = False
+    ) -> None:
+        """Set the columns of a key: an explicit value, or statistics of what was stored under it.
+
+        Stored values give Average<key> and Std<key>, over all ranks. They are gone then; with val, too.
+
+        Args:
+            key: the name they were stored under.
+            val: an explicit value, for the one column <key>. None: the stored values.
+            with_min_and_max: also Max<key> and Min<key>.
+            average_only: no Std<key>, and the mean is in the column <key>.
+
+        Raises:
+            AssertionError, TypeError: as Logger.log_tabular, with nothing changed.
+            KeyError: no rank has values and strict_keys is on.
+            KeyMismatchError: the ranks are not in the same call. All drop the row and all values stored.
+        """
+        if val is not None:
+            super().log_tabular(key, val)
+            self._discard(key)
+            return
+        columns, readers = _columns(key, with_min_and_max, average_only)
+        self._check_columns(columns)
+        log = super().log_tabular
+        if self._in_block and self._batch is None:  # after a dump_tabular in the block
+            self._batch = []
+        if self._batch is not None:
+            for column in columns:
+                log(column, None)
+            self._batch.append(_Closed(key, columns, readers, self._take(key)))
+            return
+        result = self._reduce("row", [(key, self._take(key))])[0]
+        if result.info.count == 0:
+            self._report_empty([key])
+        self._note(key, result.info)
+        for column, read in zip(columns, readers, strict=True):
+            log(column, read(result.moments))
+
+    def get_stats(self, key: str, *, with_min_and_max: bool = False) -> tuple[float, ...]:
+        """Mean and standard deviation over all ranks of what is stored under a key, which stays stored.
+
+        All ranks must call it.
+
+        Args:
+            key: the name it was stored under.
+            with_min_and_max: also the least and the greatest value: (mean, std, min, max).
+
+        Raises:
+            KeyError, KeyMismatchError: as log_tabular.
+        """
+        check_key(key)
+        result = self._reduce("get_stats", [(key, self._peek(key))])[0]
+        if result.info.count == 0:
+            self._report_empty([key])
+        moments = result.moments
+        both = (moments.mean, moments.std())
+        return (*both, moments.min, moments.max) if with_min_and_max else both
+
+    def dump_tabular(self) -> None:
+        """Logger.dump_tabular; in a batch, after reducing its keys over all ranks."""
+        if self._batch is not None:
+            self._reduce_batch()
+            self._batch = [] if self._always_batch else None
+        super().dump_tabular()
+        self._next_row()
+
+    def _next_row(self) -> None:
+        self._row_number += self._row_communicated
+        self._row_communicated = False
+        self._info_is_old = True
+
+    def _note(self, key: str, info: RowInfo) -> None:
+        if self._info_is_old:
+            self.last_row_info = {}
+            self._info_is_old = False
+        self.last_row_info[key] = info
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Reduce the keys logged in the block in one collective at its end, or in dump_tabular within it.
+
+            with logger.batch():
+                logger.log_tabular("EpRet", with_min_and_max=True)
+                logger.log_tabular("EpLen", average_only=True)
+            logger.dump_tabular()
+
+        All ranks must run the block. Until its end log_current_row is not complete, and reading it is an
+        error. A block that raises drops the row.
+
+        Raises:
+            RuntimeError: a block within a block.
+            KeyError, KeyMismatchError: at the end, as log_tabular.
+        """
+        if self._in_block:
+            raise RuntimeError("this logger is in a batch already: one block for all keys of a row is enough")
+        self._in_block = True
+        if self._batch is None:
+            self._batch = []
+        try:
+            yield
+            if self._batch is not None:
+                self._reduce_batch()
+        except BaseException:
+            if self._batch:
+                self._drop_row()
+            raise
+        finally:
+            self._in_block = False
+            self._batch = [] if self._always_batch else None
+
+    def _reduce_batch(self) -> None:
+        """Reduce the keys that wait, and fill in their columns."""
+        waiting, self._batch = self._batch or [], []
+        results = self._reduce("row", [(closed.key, closed.moments) for closed in waiting])
+        empty = []
+        for closed, result in zip(waiting, results, strict=True):
+            if result.info.count == 0:
+                empty.append(closed)
+            self._note(closed.key, result.info)
+            for column, read in zip(closed.columns, closed.readers, strict=True):
+                self._row[column] = read(result.moments)
+        if empty and self._strict_keys:
+            for closed in empty:
+                self._take_back(closed.columns)
+        if empty:
+            self._report_empty([closed.key for closed in empty])
+
+    def _require_whole_row(self) -> None:
+        if self._batch:
+            keys = ", ".join(closed.key for closed in self._batch)
+            raise RuntimeError(
+                f"log_current_row does not have the statistics of {keys} yet, which come at the end of the "
+                "batch: read it after the block, or log these keys outside a batch"
+            )
+
+    def _reduce(self, purpose: str, items: list[tuple[str, Moments]]) -> list[Result]:
+        if purpose == "row":
+            self._row_communicated = True
+        try:
+            return self._channel.reduce(purpose, self._row_number, items)
+        except KeyMismatchError:
+            # Ranks that disagree about a key may also hold values of different epochs for the others.
+            for key in self._keys():
+                self._discard(key)
+            self._batch = [] if self._always_batch else None
+            self._drop_row()
+            self._row_communicated = True  # on all ranks, whatever call each of them was in
+            self._next_row()
+            raise
+
+    def _report_empty(self, keys: Sequence[str]) -> None:
+        """Say that no rank has a value for these keys: an error with strict_keys, else rank 0's warning."""
+        if not (self._strict_keys or self._is_root):
+            return
+        logged = {} if self._info_is_old else self.last_row_info
+        known = [key for key in self._keys() if key not in keys]
+        filled = [key for key in known if (key in logged and logged[key].count) or self._peek(key).count]
+        messages = [_about_empty(key, known, filled) for key in keys]
+        if self._strict_keys:
+            raise KeyError(" ".join(messages))
+        for message in messages:
+            warn(f"{message} Its statistics are nan.")
+
+
+@lru_cache(maxsize=4096)
+def _columns(key: str, with_min_and_max: bool, average_only: bool) -> tuple[Sequence[str], Sequence[Reader]]:
+    """The columns of a stored key, in their order, and what reads each of them from the moments."""
+    check_key(key)
+    columns = {key: _MEAN} if average_only else {"Average" + key: _MEAN, "Std" + key: Moments.std}
+    if with_min_and_max:
+        columns |= {"Max" + key: _MAX, "Min" + key: _MIN}
+    return tuple(columns), tuple(columns.values())
+
+
+def _about_empty(key: str, known: Sequence[str], filled: Sequence[str]) -> str:
+    """What to say of a key without values: which keys have some, and which it may be a slip of."""
+    import difflib
+
+    text = f"No rank has stored a value for {key!r} since it was last logged."
+    text += f" Keys with values: {', '.join(filled)}." if filled else " No other key has any either."
+    by_lower = {name.lower(): name for name in known}
+    close = [by_lower[name] for name in difflib.get_close_matches(key.lower(), by_lower)]
+    return f"{text} Did you mean {' or '.join(map(repr, close))}?" if close else text

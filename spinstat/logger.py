@@ -1,0 +1,338 @@
+"""Logger: one row at a time, given to writers; the configuration; the state of a run."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from .comm import choose_comm
+from .config import dumps_config
+from .files import make_default_folder, make_folder, write_atomic
+from .growing import TextFile
+from .row import PLAIN_TYPES, check_key, make_row, plain
+from .terminal import show, warn
+from .writers import ProgressWriter, TableWriter, Writer, read_columns
+
+if TYPE_CHECKING:
+    from .checkpoint import Savers
+
+
+class Logger:
+    """Logs rows of diagnostics to a table on stdout and to progress.txt, configurations and models beside it.
+
+    Only rank 0 prints and writes. Every rank builds its rows alike, and none of the methods of this class
+    communicates, so code that runs on rank 0 alone may call them.
+
+    A context manager: leaving the block is `close()`. A logger that is dropped, or still there at exit,
+    closes itself.
+
+    Args:
+        output_dir: folder of the run, made where needed. None: /tmp/experiments/<number>, a new one, known to
+            rank 0 only.
+        output_fname: name of the file of rows. One that is there already is renamed to <name>.1, .2, ...
+        exp_name: goes into the configuration; the plotter groups runs by it.
+        comm: None for what the process was started under, "serial", an mpi4py communicator, or a
+            torch.distributed group.
+        quiet: print nothing; files are written all the same.
+        precision: significant digits of floats in the table, integers in full. None: three digits for all, as
+            in Spinning Up.
+        new_keys: "add": a key that first appears in a later row becomes a column; "error": AssertionError.
+        resume: continue the file of rows that is in output_dir: same columns, no second header, a torn last
+            line dropped. A folder without one begins as usual.
+
+    Attributes:
+        output_dir: as given, on every rank; the default one is None off rank 0.
+        output_file: the writable text file that rows go to; None off rank 0. May be replaced.
+        log_headers: names of the columns, in order of first appearance.
+        log_current_row: the row being built, a dict of plain numbers; changes to it count.
+        first_row: whether the next row is the first one, which brings the header with it.
+
+    Raises:
+        ValueError: an option with a value it does not take.
+        OSError: the folder or the file cannot be made.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] | None = None,
+        output_fname: str = "progress.txt",
+        exp_name: str | None = None,
+        *,
+        comm: Any = None,
+        quiet: bool = False,
+        precision: int | None = None,
+        new_keys: Literal["add", "error"] = "add",
+        resume: bool = False,
+    ) -> None:
+        _check_options(output_dir, precision, new_keys, resume)
+        self._comm = choose_comm(comm)
+        self._is_root = self._comm.rank == 0
+        self._quiet = quiet
+        self._new_keys = new_keys
+        self.exp_name = exp_name
+        self.first_row = True
+        self.log_headers: list[str] = []
+        self._row: dict[str, object] = {}
+        self._texts: dict[str, tuple[object, str]] = {}  # cells whose text is not str(value): see row.plain
+        self._expected = 0  # where in log_headers the next key stands, if rows repeat their order
+        self._columns_before_row = 0
+        self._row_count = 0
+        self._closed = False
+        self._savers: Savers | None = None
+        self._progress: ProgressWriter | None = None
+        self._writers: list[Writer] = []
+        self.output_dir = self._make_output_dir(output_dir, resume)
+        self._folder = None if self.output_dir is None else os.path.abspath(self.output_dir)
+        if self.output_dir is not None:
+            self._open_file(os.path.join(self.output_dir, output_fname), resume)
+        if self._is_root and not quiet:
+            self._writers.append(TableWriter(precision))
+        self._finalizer = weakref.finalize(self, _close_writers, self._writers, os.getpid())
+
+    def _make_output_dir(
+        self, output_dir: str | os.PathLike[str] | None, resume: bool
+    ) -> str | os.PathLike[str] | None:
+        if not self._is_root:
+            return output_dir or None
+        if not output_dir:
+            return make_default_folder()
+        if not make_folder(output_dir) and not resume:
+            self._show(f"Warning: Log dir {output_dir} already exists! Storing info there anyway.")
+        return output_dir
+
+    def _open_file(self, name: str, resume: bool) -> None:
+        columns = None
+        if self._is_root:
+            self._progress = ProgressWriter(name, resume)
+            self._writers.append(self._progress)
+            self._row_count = self._progress.rows
+            columns = self._progress.columns
+            self._show(f"Logging data to {name}", "green", bold=True)
+        elif resume:
+            columns = read_columns(name)
+        if columns is not None:
+            self.log_headers = list(columns)
+            self._columns_before_row = len(columns)
+            self.first_row = False
+
+    def log(self, msg: object, color: str = "green") -> None:
+        """Print a message in bold and in color, on rank 0 and unless the logger is quiet.
+
+        Raises:
+            KeyError: an unknown color; `spinstat.utils.logx.color2num` has the names.
+        """
+        self._show(msg, color, bold=True)
+
+    def _alert(self, message: str) -> None:
+        """Tell of something that went wrong: as a red message, and where the logger is quiet as a warning."""
+        self.log(message, color="red")
+        if self._is_root and self._quiet:
+            warn(message)
+
+    def _show(self, text: object, color: str | None = None, bold: bool = False) -> None:
+        if self._is_root and not self._quiet:
+            show(text, color, bold)
+
+    def log_tabular(self, key: str, val: object) -> None:
+        """Set one column of the row being built.
+
+        Args:
+            key: its name.
+            val: a number, an array or tensor of one element, text, or whatever str() can write; None: blank.
+
+        Raises:
+            AssertionError: the row has the key already; with new_keys="error", it is new after the first row.
+            TypeError: val is an array or tensor of another size, or cannot be written; key is no string.
+        """
+        text = None
+        if type(val) not in PLAIN_TYPES:
+            val, text = plain(key, val)
+        headers, at = self.log_headers, self._expected
+        if at < len(headers) and headers[at] == key and key not in self._row:
+            self._expected = at + 1  # rows mostly repeat the order of the first
+        else:
+            check_key(key)
+            self._check_columns((key,))
+            if key not in headers:
+                headers.append(key)
+            self._expected = headers.index(key) + 1
+        self._row[key] = val
+        if text is not None:
+            self._texts[key] = val, text
+
+    def _check_columns(self, keys: Sequence[str]) -> None:
+        """Raise what log_tabular raises for keys that it cannot take."""
+        if not self._row.keys().isdisjoint(keys):
+            key = next(key for key in keys if key in self._row)
+            raise AssertionError(f"{key!r} is set in this row already: dump_tabular() begins the next one")
+        self._check_new(keys)
+
+    def _check_new(self, keys: Sequence[str]) -> None:
+        if self._new_keys == "add" or self.first_row:
+            return
+        for key in keys:
+            if key not in self.log_headers:
+                raise AssertionError(
+                    f"{key!r} was not in the first row, and new_keys='error': log it from the first row on, "
+                    "or make the logger with new_keys='add'"
+                )
+
+    def dump_tabular(self) -> None:
+        """Finish the row: print it, append it to the file, and begin the next one.
+
+        Columns that it does not set are blank. Before anything was logged this does nothing.
+
+        Raises:
+            ValueError: the logger, or its output_file, is closed.
+            AssertionError: log_current_row was given a new key by hand, with new_keys="error".
+        """
+        if self._closed:
+            raise ValueError("this logger is closed: rows go to an open one")
+        known = set(self.log_headers)
+        added = [key for key in self._row if key not in known]  # put into log_current_row by hand
+        if not known and not added:
+            return
+        if added:
+            for key in added:
+                check_key(key)
+            self._check_new(added)
+            self.log_headers.extend(added)
+        if self._writers:
+            row = make_row(self._row_count, self.log_headers, self._row, self._texts, self.first_row)
+            for writer in self._writers:
+                writer.write(row)
+        self._row_count += 1
+        self.first_row = False
+        self._begin_row()
+
+    def _begin_row(self) -> None:
+        self._row.clear()
+        self._texts.clear()
+        self._expected = 0
+        self._columns_before_row = len(self.log_headers)
+
+    def _take_back(self, columns: Iterable[str]) -> None:
+        """Undo log_tabular of these columns."""
+        for column in columns:
+            del self._row[column]
+            if column in self.log_headers[self._columns_before_row :]:
+                self.log_headers.remove(column)
+
+    def _drop_row(self) -> None:
+        """Forget the row being built and the columns that it brought."""
+        del self.log_headers[self._columns_before_row :]
+        self._begin_row()
+
+    def _require_whole_row(self) -> None:
+        """Raise where the row may not be read yet; always whole here."""
+
+    @property
+    def log_current_row(self) -> dict[str, object]:
+        """The row being built: column names and plain numbers, texts or None; in a batch an error to read."""
+        self._require_whole_row()
+        return self._row
+
+    @log_current_row.setter
+    def log_current_row(self, row: Mapping[str, object]) -> None:
+        self._require_whole_row()
+        self._row = row if isinstance(row, dict) else dict(row)
+
+    @property
+    def output_file(self) -> TextFile | None:
+        """The writable text file that rows go to; None off rank 0."""
+        return None if self._progress is None else self._progress.file
+
+    @output_file.setter
+    def output_file(self, file: TextFile | None) -> None:
+        if self._progress is not None:
+            self._progress.file = file
+
+    def save_config(self, config: object) -> None:
+        """Print a configuration as JSON and write it to config.json, atomically.
+
+        Args:
+            config: mostly a dict, such as locals(), which is not changed. Functions, classes, arrays, objects
+                of any kind become something readable. exp_name, where the logger has one, is added.
+
+        Raises:
+            TypeError: config is no dict and the logger has an exp_name to add.
+            OSError: config.json cannot be written; the previous one is kept.
+        """
+        text = dumps_config(config, self.exp_name)
+        if self._is_root:
+            self._show("Saving config:\n", "cyan", bold=True)
+            self._show(text)
+            write_atomic(os.path.join(self._folder or "", "config.json"), text)
+
+    def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
+        """Save the state of the run, and the model that a setup_... method named.
+
+        Args:
+            state_dict: what to keep besides the model, mostly the environment; goes to vars.pkl.
+            itr: number in the names of the files (vars10.pkl). None: none, each call replaces the last one.
+        """
+        self._get_savers().save(state_dict, itr)
+
+    def setup_tf_saver(self, sess: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Have save_state save a TensorFlow graph.
+
+        Args:
+            sess: the session that trains it.
+            inputs: its placeholders by names of your choice, all that the outputs need.
+            outputs: its results by names of your choice.
+        """
+        self._get_savers().setup_tf(sess, inputs, outputs)
+
+    def setup_pytorch_saver(self, what_to_save: Any) -> None:
+        """Have save_state save a PyTorch module, or anything else that torch.save takes."""
+        self._get_savers().setup_pytorch(what_to_save)
+
+    def _get_savers(self) -> Savers:
+        if self._savers is None:
+            from .checkpoint import Savers
+
+            self._savers = Savers(self)
+        return self._savers
+
+    def close(self) -> None:
+        """Write what could not be written before, and close the file. A second call does nothing.
+
+        Raises:
+            OSError: rows are left that cannot be written now either; close() may be tried again.
+        """
+        for writer in self._writers:
+            writer.close()
+        self._closed = True
+        self._finalizer.detach()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except OSError as failure:
+            if error is None:
+                raise
+            warn(str(failure))  # the error that ended the block is the one to raise
+
+
+def _check_options(output_dir: object, precision: int | None, new_keys: str, resume: bool) -> None:
+    if precision is not None and not (isinstance(precision, int) and precision > 0):
+        raise ValueError(f"precision is a number of digits from 1 up, or None, not {precision!r}")
+    if new_keys not in ("add", "error"):
+        raise ValueError(f"new_keys is 'add' or 'error', not {new_keys!r}")
+    if resume and not output_dir:
+        raise ValueError("resume=True needs the output_dir of the run to continue")
+
+
+def _close_writers(writers: Sequence[Writer], process: int) -> None:
+    """The end of a logger that nobody closed. A forked child leaves its copies of the parent's alone."""
+    if os.getpid() == process:
+        for writer in writers:
+            writer.close()
