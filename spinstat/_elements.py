@@ -20,7 +20,7 @@ from ._static import class_name, mro
 MAX_ELEMENTS: Final = 1_000  # of an array that is written as a list
 NO_ARRAY: Final = object()
 # Not vars(), which makes a module load that importlib.util.LazyLoader has put off.
-_module_dict: Callable[[Any], dict[str, Any]] = ModuleType.__dict__["__dict__"].__get__
+_module_dict: Callable[[Any], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
 
 
 def elements(obj: Any) -> object:
