@@ -17,13 +17,13 @@ CSRC = ROOT / "csrc"
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
-    [{"files"}, {"row"}, {"terminal"}],
+    [{"files", "growing"}, {"row"}, {"terminal"}, {"watchdog"}],
     [{"comm"}],
     [{"exchange"}],
-    [{"writers"}, {"config", "_describe"}, {"checkpoint"}, {"user_config"}],
+    [{"writers"}, {"config", "_describe", "_elements", "_static"}, {"checkpoint"}, {"ranks"}, {"sync"}],
     [{"logger"}],
     [{"epoch"}],
-    [{"policy"}, {"plot"}, {"envs"}, {"launch"}],
+    [{"policy"}, {"plot"}, {"envs"}, {"launch", "_rank_main", "user_config"}],
     [{"run"}],
     [{"utils"}],
     [{"__init__"}],
