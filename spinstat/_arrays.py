@@ -40,6 +40,21 @@ def is_tensor(x: object) -> bool:
     return tensor is not None and isinstance(x, tensor)
 
 
+def is_tensorflow(x: object) -> bool:
+    """Whether `x` is a tensor, ragged tensor or variable of TensorFlow or Keras."""
+    return type(x).__module__.partition(".")[0] in ("tensorflow", "keras")
+
+
+def has_array(x: object) -> bool:
+    """Whether `x` offers its elements in one of the ways that `as_real` takes, besides the buffer protocol."""
+    return (
+        hasattr(x, "__array__")
+        or hasattr(x, "__dlpack__")
+        or hasattr(x, "__array_interface__")
+        or (is_tensorflow(x) and hasattr(x, "flat_values"))
+    )
+
+
 def detached(x: Any, key: str | None) -> Any:
     """A torch tensor without its graph, dense and real. Raises TypeError for complex and meta tensors."""
     x = x.detach()
@@ -87,15 +102,16 @@ def as_real(x: Any, key: str | None = None) -> tuple[np.ndarray, np.ndarray | No
     if isinstance(x, np.ma.MaskedArray):
         mask = None if x.mask is np.ma.nomask else np.asarray(x.mask)
         array = np.asarray(x.data)
-    elif hasattr(x, "flat_values") and type(x).__module__.startswith("tensorflow"):
-        array = np.asarray(x.flat_values)  # a ragged tensor: its elements, whatever the rows
     else:
         try:
-            if hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
+            if is_tensorflow(x):
+                x = getattr(x, "flat_values", x)  # of a ragged tensor: its elements, whatever the rows
+                array = np.asarray(x.numpy())  # not of x: its __array__ fails for a single bfloat16
+            elif hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
                 array = np.asarray(x)
             else:
                 array = np.from_dlpack(x)
-        except (TypeError, ValueError, NotImplementedError, BufferError, RuntimeError) as error:
+        except (TypeError, ValueError, AttributeError, NotImplementedError, BufferError, RuntimeError) as error:
             reject(x, key, str(error))
     kind = array.dtype.kind
     extension_float = kind == "V" and array.dtype.names is None and array.dtype.type is not np.void

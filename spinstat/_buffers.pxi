@@ -271,9 +271,7 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
             out.value = PyFloat_AsDouble(x.item())
             return 0
         return reduce_array(x, key, out, threads)
-    if not isinstance(x, _generic) and (
-        PyObject_CheckBuffer(x) or hasattr(x, "__array__") or hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__")
-    ):
+    if not isinstance(x, _generic) and (PyObject_CheckBuffer(x) or _arrays.has_array(x)):
         return reduce_array(x, key, out, threads)
     number = Py_TYPE(x).tp_as_number
     if number == NULL or (number.nb_float == NULL and number.nb_index == NULL):
