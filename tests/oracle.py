@@ -27,7 +27,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 U = Fraction(1, 2**53)
 TINY = Fraction(1, 2**1074)
@@ -181,7 +183,7 @@ def std_bound(e: Exact, merges: int, ddof: int = 0) -> Fraction:
 def assert_moments(found: Result, e: Exact, merges: int | None = None, what: str = "") -> None:
     """Fail unless `found` has the count, min and max of e, and a mean, m2 and std within the bounds.
 
-    merges: how many merges the worst-placed value went through; that of one bulk update where it is not given.
+    merges: how many merges the worst-placed value went through; those of one bulk update by default.
     """
     if merges is None:
         merges = merges_of(e.count)
@@ -193,7 +195,8 @@ def assert_moments(found: Result, e: Exact, merges: int | None = None, what: str
         assert found.m2 == 0.0
         return
     assert (found.min, found.max) == (e.min, e.max), (
-        f"{where}min, max {found.min:.17g}, {found.max:.17g}; want {e.min:.17g}, {e.max:.17g}")
+        f"{where}min, max {found.min:.17g}, {found.max:.17g}; want {e.min:.17g}, {e.max:.17g}"
+    )
     assert_mean(found.mean, e, merges, where)
     assert_std(found, e, merges, where)
 
@@ -201,8 +204,10 @@ def assert_moments(found: Result, e: Exact, merges: int | None = None, what: str
 def assert_mean(mean: float, e: Exact, merges: int, where: str = "") -> None:
     assert math.isfinite(mean), f"{where}mean {mean}, want {float(e.mean):.17g}"
     off, allowed = abs(Fraction(mean) - e.mean), mean_bound(e, merges)
-    assert off <= allowed, (f"{where}mean {mean:.17g}, want {float(e.mean):.17g}: off by {float(off):.3g}, "
-                            f"allowed {float(allowed):.3g} (n {e.count}, min {e.min:.17g}, max {e.max:.17g})")
+    assert off <= allowed, (
+        f"{where}mean {mean:.17g}, want {float(e.mean):.17g}: off by {float(off):.3g}, "
+        f"allowed {float(allowed):.3g} (n {e.count}, min {e.min:.17g}, max {e.max:.17g})"
+    )
 
 
 def assert_std(found: Result, e: Exact, merges: int, where: str = "") -> None:
@@ -216,9 +221,28 @@ def assert_std(found: Result, e: Exact, merges: int, where: str = "") -> None:
     want = e.std()
     assert math.isfinite(std), f"{where}std {std}, want {float(want):.17g}"
     off, allowed = abs(Fraction(std) - want), std_bound(e, merges)
-    assert off <= allowed, (f"{where}std {std:.17g}, want {float(want):.17g}: off by {float(off):.3g}, "
-                            f"allowed {float(allowed):.3g} (n {e.count}, min {e.min:.17g}, max {e.max:.17g})")
+    assert off <= allowed, (
+        f"{where}std {std:.17g}, want {float(want):.17g}: off by {float(off):.3g}, "
+        f"allowed {float(allowed):.3g} (n {e.count}, min {e.min:.17g}, max {e.max:.17g})"
+    )
     if math.isfinite(found.m2):
         from_m2 = square_root(Fraction(found.m2) / e.count)
         off = abs(from_m2 - Fraction(std))
         assert off <= 2 * U * from_m2 + TINY, f"{where}m2 {found.m2:.17g}, std {std:.17g}"
+
+
+def assert_as_numpy(m: Result, x: Any) -> None:
+    """Fail unless m is what NumPy makes of x in float64 and, where finite, what exact arithmetic does."""
+    flat = np.asarray(x).astype(np.float64).ravel()
+    assert m.count == flat.size
+    if not flat.size:
+        assert math.isnan(m.mean) and math.isnan(m.std()) and math.isnan(m.min) and math.isnan(m.max)
+        return
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = [float(f(flat)) for f in (np.mean, np.std, np.min, np.max)]
+    found = [m.mean, m.std(), m.min, m.max]
+    if not np.isfinite(flat).all():
+        np.testing.assert_array_equal(found, want)
+        return
+    assert_moments(m, exact(flat.tolist()), merges=20)
+    np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-14 * float(np.max(np.abs(flat))))

@@ -64,7 +64,17 @@ def test_a_processor_without_the_features_runs_the_baseline_alone(tmp_path: Path
 @pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only"])
 def test_i5_a_build_with_fast_math_is_refused_with_the_reason(tmp_path: Path, flag: str) -> None:
     source = ROOT / "csrc" / "target_baseline.c"
-    done = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), flag, "-c", str(source), "-o",
-                           str(tmp_path / "refused.o")], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            *shlex.split(os.environ.get("CC", "cc")),
+            flag,
+            "-c",
+            str(source),
+            "-o",
+            str(tmp_path / "refused.o"),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode != 0
     assert "without -ffast-math" in done.stderr

@@ -8,7 +8,6 @@ import math
 import pickle
 import struct
 import sys
-import threading
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from oracle import BLOCK, assert_moments, exact
 from spinstat import Moments, moments
 
 inf, nan = math.inf, math.nan
-CHUNK = 1 << 20  # elements; a threaded reduction is cut at multiples of it
 
 
 def same(a: float, b: float) -> bool:
@@ -28,7 +26,9 @@ def same(a: float, b: float) -> bool:
 def test_empty_moments_have_no_values_and_no_warning() -> None:
     m = Moments()
     assert (m.count, m.nan_count, m.posinf_count, m.neginf_count) == (0, 0, 0, 0)
-    assert all(math.isnan(value) for value in (m.mean, m.min, m.max, m.variance(), m.std(), m.std(1), m.std(-1)))
+    assert all(
+        math.isnan(value) for value in (m.mean, m.min, m.max, m.variance(), m.std(), m.std(1), m.std(-1))
+    )
     assert m.m2 == 0.0
     assert Moments(None) == m == Moments([]) == Moments(np.empty((3, 0)))
 
@@ -63,7 +63,9 @@ def test_updates_add_up() -> None:
     assert_moments(m, exact(range(1, 7)), merges=6)
 
 
-@pytest.mark.parametrize(("ddof", "want"), [(0, 2.5), (1, 10 / 3), (2, 5.0), (3, 10.0), (0.5, 10 / 3.5), (-1, 2.0)])
+@pytest.mark.parametrize(
+    ("ddof", "want"), [(0, 2.5), (1, 10 / 3), (2, 5.0), (3, 10.0), (0.5, 10 / 3.5), (-1, 2.0)]
+)
 def test_a18_ddof_belongs_to_the_reader(ddof: float, want: float) -> None:
     m = Moments([1.0, 2.0, 4.0, 5.0])
     assert m.variance(ddof) == m.variance(ddof=ddof) == want
@@ -87,8 +89,22 @@ def test_ddof_must_be_a_number(ddof: Any) -> None:
         Moments([1.0, 2.0]).std(ddof)
 
 
-MIXES = [[nan], [inf], [-inf], [1, nan, 3], [nan, 1], [1, inf, 2], [inf, inf], [-inf, -inf], [inf, -inf], [-inf, 1],
-         [nan, inf], [inf, -inf, nan], [1.0, inf, inf], [0.0, -inf, 5.0]]
+MIXES = [
+    [nan],
+    [inf],
+    [-inf],
+    [1, nan, 3],
+    [nan, 1],
+    [1, inf, 2],
+    [inf, inf],
+    [-inf, -inf],
+    [inf, -inf],
+    [-inf, 1],
+    [nan, inf],
+    [inf, -inf, nan],
+    [1.0, inf, inf],
+    [0.0, -inf, 5.0],
+]
 
 
 @pytest.mark.parametrize("mix", MIXES, ids=str)
@@ -117,7 +133,11 @@ def test_a11_a12_non_finite_values_are_counted_wherever_they_stand(n: int, dtype
             y[i] = value
             m = Moments(y)
             assert m.count == n
-            assert (m.nan_count, m.posinf_count, m.neginf_count) == (value != value, value == inf, value == -inf)
+            assert (m.nan_count, m.posinf_count, m.neginf_count) == (
+                value != value,
+                value == inf,
+                value == -inf,
+            )
             assert same(m.mean, value) and math.isnan(m.std())
             finite = np.delete(y, i)
             m2 = exact(finite.tolist()).m2 if n < 100 else np.var(finite, dtype="f8") * (n - 1)
@@ -189,7 +209,9 @@ def test_moments_have_no_hash_as_they_change() -> None:
         hash(Moments())
 
 
-@pytest.mark.parametrize("clone", [Moments.copy, copy.copy, copy.deepcopy], ids=["copy", "copy.copy", "deepcopy"])
+@pytest.mark.parametrize(
+    "clone", [Moments.copy, copy.copy, copy.deepcopy], ids=["copy", "copy.copy", "deepcopy"]
+)
 def test_a_copy_is_equal_and_independent(clone: Any) -> None:
     m = Moments([1.0, 2.0, nan])
     other = clone(m)
@@ -224,7 +246,9 @@ def test_repr_tells_what_is_inside() -> None:
     assert "count=2" in repr(Moments([nan, 1.0])) and "nan" in repr(Moments([nan, 1.0]))
 
 
-@pytest.mark.parametrize("bad", [[1.0, "x"], [1.0, None], [[1.0, 2.0], [1j]], np.array([1.0, None])], ids=repr)
+@pytest.mark.parametrize(
+    "bad", [[1.0, "x"], [1.0, None], [[1.0, 2.0], [1j]], np.array([1.0, None])], ids=repr
+)
 def test_an_update_that_fails_changes_nothing(bad: Any) -> None:
     m = Moments([1.0, 2.0])
     before = m.to_bytes()
@@ -240,72 +264,3 @@ def test_data_is_not_kept() -> None:
     assert sys.getrefcount(x) == before
     x[:] = 7
     assert m.mean == 1.0
-
-
-@pytest.mark.parametrize("threads", [0, -1])
-def test_the_number_of_threads_is_positive(threads: int) -> None:
-    with pytest.raises(ValueError, match="threads"):
-        moments([1.0], threads=threads)
-    with pytest.raises(ValueError, match="threads"):
-        Moments().update([1.0], threads=threads)
-
-
-def test_the_number_of_threads_is_an_integer() -> None:
-    for threads in ("2", 1.5, None):
-        with pytest.raises((TypeError, ValueError), match="threads"):
-            moments([1.0], threads=threads)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "f2", ">f8"])
-@pytest.mark.parametrize("n", [0, 1, 1000, CHUNK, CHUNK + 1, 3 * CHUNK + 12345])
-def test_the_bits_do_not_depend_on_threads(n: int, dtype: str) -> None:
-    x = np.random.default_rng(n).normal(100, 30, n).astype(dtype)
-    start = Moments([0.1, 7.0])
-    states = set()
-    for threads in (1, 2, 3, 8, 64):
-        m = start.copy()
-        m.update(x, threads=threads)
-        states.add(m.to_bytes())
-        assert m.count == n + 2
-    assert len(states) == 1
-    assert moments(x[::2], threads=1).to_bytes() == moments(x[::2], threads=3).to_bytes()
-
-
-def test_threads_may_update_one_and_the_same() -> None:
-    m = Moments()
-    x = np.arange(50_000.0)
-
-    def work() -> None:
-        for _ in range(40):
-            m.update(x)
-            m.update(1.0)
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert m.count == 4 * 40 * 50_001
-    assert m.mean == pytest.approx((50_000 * 24_999.5 + 1) / 50_001, rel=1e-12)
-
-
-def test_a_large_buffer_is_reduced_without_the_gil() -> None:
-    x = np.ones(4_000_000)
-    order: list[str] = []
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # so that another thread runs only where this one lets go by itself
-    try:
-        for _ in range(50):
-            gate = threading.Lock()
-            gate.acquire()
-            other = threading.Thread(target=lambda gate=gate: (gate.acquire(), order.append("other")))
-            other.start()
-            gate.release()
-            moments(x)
-            order.append("reduced")
-            other.join()
-            if order[-2:] == ["other", "reduced"]:
-                break
-    finally:
-        sys.setswitchinterval(interval)
-    assert order[-2:] == ["other", "reduced"]

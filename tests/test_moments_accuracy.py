@@ -1,6 +1,7 @@
-"""Moments against exact arithmetic: element types, lengths, offsets, drifts, and both ends of the range of doubles.
+"""Moments against exact arithmetic: types, lengths, offsets, drifts, and both ends of the range of doubles.
 
-The bounds and their reasons are in oracle.py; a failing case prints its values with 17 digits."""
+The bounds and their reasons are in oracle.py; a failing case prints its values with 17 digits.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def test_every_alignment_and_neighbour_leaves_the_result(dtype: str, n: int) -> 
     want = moments(values).to_bytes()
     for start in range(2 * LANES):
         x = np.full(n + 3 * LANES, np.nan, dtype)  # what is read beyond the ends is counted
-        x[start:start + n] = values
-        assert moments(x[start:start + n]).to_bytes() == want
+        x[start : start + n] = values
+        assert moments(x[start : start + n]).to_bytes() == want
 
 
 @pytest.mark.parametrize("n", [2, 3, 17, 1001, BLOCK, BLOCK + 1, LONGEST])
@@ -61,9 +62,13 @@ def test_a1_offsets_up_to_1e15_leave_the_spread(offset: float, n: int) -> None:
     x = offset + np.random.default_rng(n).normal(size=n)
     e = exact(x.tolist())
     assert_moments(moments(x), e)
-    if n <= BLOCK:  # the deviations are exact and no mean was rounded on the way: nothing depends on the offset
+    if (
+        n <= BLOCK
+    ):  # the deviations are exact and no mean was rounded on the way: nothing depends on the offset
         assert moments(x).std() == pytest.approx(float(e.std()), rel=1e-13, abs=0)
-        assert abs(Fraction(moments(x).mean) - e.mean) <= Fraction(np.spacing(abs(float(e.mean)))) + Fraction(1, 10**14)
+        assert abs(Fraction(moments(x).mean) - e.mean) <= Fraction(np.spacing(abs(float(e.mean)))) + Fraction(
+            1, 10**14
+        )
 
 
 def drifting(n: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -144,7 +149,20 @@ def test_every_place_of_a_step_of_1e15_is_right() -> None:
         assert_moments(moments(x), exact(x.tolist()), what=f"step at {at}")
 
 
-CONSTANTS = [0.0, -0.0, 0.1, -1 / 3, 1e9 + 0.1, 1e-300, 5e-324, -2.5e-320, 1.1e308, GREATEST, -GREATEST, 2.0**-500]
+CONSTANTS = [
+    0.0,
+    -0.0,
+    0.1,
+    -1 / 3,
+    1e9 + 0.1,
+    1e-300,
+    5e-324,
+    -2.5e-320,
+    1.1e308,
+    GREATEST,
+    -GREATEST,
+    2.0**-500,
+]
 
 
 @pytest.mark.parametrize("value", CONSTANTS)
@@ -159,8 +177,19 @@ def test_a19_constant_series_have_their_mean_and_std_exactly(value: float) -> No
         assert (m.mean, m.std()) == (value, 0.0)
 
 
-@pytest.mark.parametrize(("value", "dtype"), [(0.1, "f4"), (3.4e38, "f4"), (1e-45, "f4"), (2**63 - 1, "i8"),
-                                              (-2**63, "i8"), (2**53 + 1, "i8"), (-2**31, "i4"), (0.1, "f2")])
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (0.1, "f4"),
+        (3.4e38, "f4"),
+        (1e-45, "f4"),
+        (2**63 - 1, "i8"),
+        (-(2**63), "i8"),
+        (2**53 + 1, "i8"),
+        (-(2**31), "i4"),
+        (0.1, "f2"),
+    ],
+)
 def test_a19_constant_series_of_other_types_do_too(value: float, dtype: str) -> None:
     for n in (1, 2, 15, 16, 17, 1000, LONGEST):
         x = np.full(n, value, dtype)
@@ -197,9 +226,20 @@ def scaled(n: int, kind: str, rng: np.random.Generator) -> Array:
     return makers[kind]()
 
 
-SCALES = ["largest, both signs", "largest, one sign", "largest, alternating", "largest, halves", "largest among small",
-          "all magnitudes", "next to the largest", "subnormal", "one subnormal step", "spread 2^-500", "spread 2^500",
-          "spread 2^-600"]
+SCALES = [
+    "largest, both signs",
+    "largest, one sign",
+    "largest, alternating",
+    "largest, halves",
+    "largest among small",
+    "all magnitudes",
+    "next to the largest",
+    "subnormal",
+    "one subnormal step",
+    "spread 2^-500",
+    "spread 2^500",
+    "spread 2^-600",
+]
 
 
 @settings(max_examples=15, deadline=None)
@@ -210,7 +250,7 @@ def test_a8_both_ends_of_the_range_keep_their_mean(kind: str, n: int, seed: int)
     x = scaled(n, kind, np.random.default_rng(seed))
     e = exact(x.tolist())
     assert_moments(moments(x), e, what=f"{kind} n {n} seed {seed}")
-    first, rest = Moments(x[:n // 3]), Moments(x[n // 3:])
+    first, rest = Moments(x[: n // 3]), Moments(x[n // 3 :])
     assert_moments(first + rest, e, merges_of(n) + 1, f"{kind} n {n} seed {seed}, merged")
     by_one = Moments()
     for value in x[:60].tolist():
@@ -219,7 +259,9 @@ def test_a8_both_ends_of_the_range_keep_their_mean(kind: str, n: int, seed: int)
 
 
 any_finite = st.floats(allow_nan=False, allow_infinity=False)
-near_an_offset = st.tuples(st.sampled_from([1e3, -1e9, 1e15]), st.integers(-1000, 1000)).map(lambda t: t[0] + t[1] / 8)
+near_an_offset = st.tuples(st.sampled_from([1e3, -1e9, 1e15]), st.integers(-1000, 1000)).map(
+    lambda t: t[0] + t[1] / 8
+)
 mixed = st.one_of(any_finite, near_an_offset, st.floats(-1, 1), st.sampled_from(CONSTANTS))
 
 

@@ -14,8 +14,11 @@ from oracle import assert_moments, exact, merges_of
 
 from spinstat import Moments
 
-numbers = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e3, 1e3),
-                    st.integers(-999, 999).map(lambda i: 1e9 + i / 4))
+numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-1e3, 1e3),
+    st.integers(-999, 999).map(lambda i: 1e9 + i / 4),
+)
 anything = st.one_of(numbers, st.sampled_from([math.nan, math.inf, -math.inf]))
 series = st.lists(numbers, max_size=30)
 any_series = st.lists(anything, max_size=30)
@@ -100,10 +103,15 @@ def test_an_update_is_the_merge_of_one_value(x: list[float], value: float) -> No
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9000), offset=st.sampled_from([0.0, 1e6, -1e12]),
-       cuts=st.lists(st.integers(0, 9000), max_size=12))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 9000),
+    offset=st.sampled_from([0.0, 1e6, -1e12]),
+    cuts=st.lists(st.integers(0, 9000), max_size=12),
+)
 def test_any_split_anywhere_gives_the_same_within_the_bounds(
-        seed: int, n: int, offset: float, cuts: list[int]) -> None:
+    seed: int, n: int, offset: float, cuts: list[int]
+) -> None:
     x = np.random.default_rng(seed).normal(offset, 3, n)
     e = exact(x.tolist())
     parts = [Moments(part) for part in np.split(x, sorted(cut % (n + 1) for cut in cuts))]
@@ -111,7 +119,7 @@ def test_any_split_anywhere_gives_the_same_within_the_bounds(
     assert_moments(functools.reduce(operator.add, parts, Moments()), e, merges)
     assert_moments(functools.reduce(operator.add, reversed(parts), Moments()), e, merges)
     while len(parts) > 1:  # in pairs, as a tree
-        parts = [functools.reduce(operator.add, parts[i:i + 2]) for i in range(0, len(parts), 2)]
+        parts = [functools.reduce(operator.add, parts[i : i + 2]) for i in range(0, len(parts), 2)]
     assert_moments(parts[0], e, merges)
 
 
@@ -127,6 +135,7 @@ def test_means_near_the_largest_double_merge_without_overflow(parts: list[list[f
 @given(st.integers(1, 2**52), st.integers(1, 2**52), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
 def test_huge_counts_weigh_as_they_are(na: int, nb: int, a: float, b: float) -> None:
     """Counts whose product is no 64-bit integer, set through the bytes of a state."""
+
     def constant(n: int, value: float) -> Moments:
         return Moments.from_bytes(struct.pack("=q4d3q", n, value, 0.0, value, value, 0, 0, 0))
 

@@ -1,4 +1,4 @@
-"""Named regrets: inputs on which loggers and libraries gave wrong statistics, and the certified NIST series."""
+"""Named regrets: inputs on which loggers and libraries gave wrong statistics; certified NIST series."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spinstat import Moments, moments
 
 
 def exact_float32(x: np.ndarray, step: int, center: int) -> Exact:
-    """The exact moments of many float32 values, all of them multiples of 1 / step near center: sums of int64."""
+    """The exact moments of many float32 values, all multiples of 1 / step near center: sums of int64."""
     units = (x.astype("f8") * step).astype("i8") - center * step
     parts = np.array_split(units.ravel(), max(1, units.size // 100_000))
     total = sum(int(part.sum()) for part in parts)
@@ -65,7 +65,13 @@ def test_a5_counts_and_sums_go_on_beyond_2_to_the_24() -> None:
 
 def test_a6_float32_is_widened_in_every_layout() -> None:
     x = np.random.default_rng(0).uniform(250, 320, 20_000_000).astype("f4")
-    for view in (x, x.reshape(-1, 2)[:, 0], x[::-3], x.reshape(4000, -1).T, np.asfortranarray(x.reshape(4000, -1))):
+    for view in (
+        x,
+        x.reshape(-1, 2)[:, 0],
+        x[::-3],
+        x.reshape(4000, -1).T,
+        np.asfortranarray(x.reshape(4000, -1)),
+    ):
         e = exact_float32(view, 2**16, 285)
         assert_moments(moments(view), e, merges_of(e.count))
         assert abs(Fraction(moments(view).mean) - e.mean) < Fraction(1, 10**12)
@@ -113,7 +119,9 @@ def test_a16_any_shape_is_flattened() -> None:
     ones = moments(np.ones((4, 3)))
     assert (ones.count, ones.mean, ones.std(), ones.min, ones.max) == (12, 1.0, 0.0, 1.0, 1.0)
     nested = moments([[1, 2], [3, 4]])
-    assert (nested.count, nested.mean) == (4, 2.5) and nested.std() == pytest.approx(math.sqrt(1.25), rel=1e-15)
+    assert (nested.count, nested.mean) == (4, 2.5) and nested.std() == pytest.approx(
+        math.sqrt(1.25), rel=1e-15
+    )
 
 
 def test_a17_a_number_without_dimensions_is_one_value() -> None:
@@ -134,7 +142,9 @@ def test_i5_sums_are_not_reordered_and_nan_is_seen() -> None:
     assert moments(x).mean * x.size == pytest.approx(1 + 1e-9, rel=1e-15)
 
 
-NUMACC = {  # NIST Statistical Reference Datasets, univariate: first value, then pairs; n, mean and std certified
+# NIST Statistical Reference Datasets, univariate: the first value, how often which pair follows it,
+# and the certified mean and standard deviation (with n - 1).
+NUMACC = {
     "NumAcc1": ("10000001", ["10000003", "10000002"], 1, "10000002", "1"),
     "NumAcc2": ("1.2", ["1.1", "1.3"], 500, "1.2", "0.1"),
     "NumAcc3": ("1000000.2", ["1000000.1", "1000000.3"], 500, "1000000.2", "0.1"),
@@ -155,8 +165,8 @@ def test_nist_series_give_fourteen_digits_of_mean_and_std(name: str) -> None:
 
 @pytest.mark.parametrize("name", NUMACC)
 def test_nist_series_as_written_lose_only_what_rounding_to_doubles_lost(name: str) -> None:
-    """As written the values are no doubles: rounding alone leaves about eight digits of NumAcc4's std. Fourteen
-    digits of what the doubles themselves have, and of the certified mean."""
+    """As written the values are no doubles, and rounding alone leaves eight digits of NumAcc4's std: so
+    fourteen digits of what the doubles themselves have, and of the certified mean."""
     first, pair, times, mean, std = NUMACC[name]
     x = [float(text) for text in [first, *pair * times]]
     e = exact(x)

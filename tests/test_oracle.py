@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import TINY, U, Exact, Sums, assert_moments, by_fsum, exact, square_root, two_product, two_sum
+from oracle import TINY, Exact, Sums, U, assert_moments, by_fsum, exact, square_root, two_product, two_sum
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 near = st.integers(0, 10**6).map(lambda i: 1e15 + i / 8)
