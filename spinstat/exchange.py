@@ -138,7 +138,7 @@ def _describe(call: _Call, elsewhere: list[_Call] | None = None) -> str:
         text = f"a batch of {len(call.keys)} keys"
         text += f" ({_some(call.keys, elsewhere or [])})" if call.keys else ""
     else:
-        text = f"{call.purpose}({', '.join(map(repr, call.keys))})"
+        text = f"{call.purpose}({', '.join(repr(key) for key in call.keys if key)})"
     if call.logger is not None and call.logger < 0:
         return text
     whose = "a new logger" if call.logger is None else f"logger {call.logger}"

@@ -72,16 +72,16 @@ class MpiComm(Comm):
     """
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self._comm = comm
+        self.communicator = comm
         self.rank = comm.Get_rank()
         self.size = comm.Get_size()
 
     def _make_shared(self) -> Shared:
         key = _handles().key
-        shared = self._comm.Get_attr(key)
+        shared = self.communicator.Get_attr(key)
         if not isinstance(shared, _MpiShared):
-            shared = _MpiShared(self._comm.Dup())
-            self._comm.Set_attr(key, shared)
+            shared = _MpiShared(self.communicator.Dup())
+            self.communicator.Set_attr(key, shared)
         return shared
 
     def _private(self) -> MPI.Intracomm:
@@ -102,15 +102,15 @@ class MpiComm(Comm):
         """One Allreduce on the script's communicator; `op` is a name or an mpi4py operation."""
         handles = _handles()
         operation: Any = handles.named[op] if isinstance(op, str) else op
-        self._comm.Allreduce(handles.in_place, array, operation)
+        self.communicator.Allreduce(handles.in_place, array, operation)
 
     def broadcast(self, array: Any, root: int = 0) -> None:
         """One Bcast on the script's communicator."""
-        self._comm.Bcast(array, root=root)
+        self.communicator.Bcast(array, root=root)
 
     def barrier(self) -> None:
         """One Barrier on the script's communicator."""
-        self._comm.Barrier()
+        self.communicator.Barrier()
 
 
 def under_mpi_launcher() -> bool:

@@ -1,0 +1,114 @@
+"""What scripts ask about ranks, and the sums, averages and statistics over ranks of numbers in hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._core import moments
+from .comm import Comm, MpiComm, choose_comm
+from .exchange import Channel
+from .watchdog import watchdog
+
+# The number of a channel that belongs to no logger.
+_NO_LOGGER = -1
+
+
+def proc_id() -> int:
+    """The rank of this process: 0 where it is alone."""
+    return choose_comm().rank
+
+
+def num_procs() -> int:
+    """How many ranks there are: 1 where this process is alone."""
+    return choose_comm().size
+
+
+def msg(m: object, string: str = "") -> None:
+    """Print a message that names this rank, and a word on what it is about."""
+    print(f"Message from {proc_id()}: {string} \t {m}")
+
+
+def allreduce(*args: Any, **kwargs: Any) -> None:
+    """The communicator's Allreduce: (sendbuf, recvbuf, op=MPI.SUM) as mpi4py's.
+
+    Without MPI the buffers are arrays, and op is "sum" (the default), "max" or "min".
+    """
+    comm = choose_comm()
+    with watchdog.during(lambda: f"{_who(comm)} is in allreduce()"):
+        if isinstance(comm, MpiComm):
+            comm.communicator.Allreduce(*args, **kwargs)
+        else:
+            _allreduce_arrays(comm, *args, **kwargs)
+
+
+def _allreduce_arrays(comm: Comm, sendbuf: Any, recvbuf: Any, op: object = "sum") -> None:
+    np.copyto(recvbuf, sendbuf)
+    comm.allreduce(recvbuf, op)
+
+
+def broadcast(x: Any, root: int = 0) -> None:
+    """Replace the values of a contiguous array by those it has on the rank `root`."""
+    comm = choose_comm()
+    with watchdog.during(lambda: f"{_who(comm)} is in broadcast()"):
+        comm.broadcast(x, root=root)
+
+
+def mpi_op(x: Any, op: object) -> Any:
+    """Reduce numbers over the ranks, element by element, in float64.
+
+    Args:
+        x: a number, or an array or list of numbers, of one shape on all ranks. It is left as it is.
+        op: "sum", "max" or "min", or an mpi4py operation.
+
+    Returns:
+        A float64 scalar for a number, else an array of the shape of `x`.
+    """
+    comm = choose_comm()
+    scalar = np.isscalar(x)
+    values = np.array([x] if scalar else x, dtype=np.float64, order="C")
+    if comm.size > 1:
+        with watchdog.during(lambda: f"{_who(comm)} is in an operation on {values.size} numbers"):
+            comm.allreduce(values, op)
+    return values[0] if scalar else values
+
+
+def mpi_sum(x: Any) -> Any:
+    """The sum over the ranks, as mpi_op gives it."""
+    return mpi_op(x, "sum")
+
+
+def mpi_avg(x: Any) -> Any:
+    """The mean over the ranks, each with the same weight, as mpi_op gives it."""
+    return mpi_sum(x) / num_procs()
+
+
+def mpi_statistics_scalar(x: Any, with_min_and_max: bool = False) -> tuple[float, ...]:
+    """Mean and standard deviation of all values of all ranks, in one collective.
+
+    Args:
+        x: an array, tensor, list or tuple of any shape, which counts by its elements, or a number. Ranks may
+        have
+            unequal numbers of values, or none.
+        with_min_and_max: also give the least and the greatest value.
+
+    Returns:
+        (mean, std) or (mean, std, min, max), Python floats. The divisor of the variance is the number of
+        values, so values that are all equal have a std of exactly 0. Without any value: nan, nan, inf, -inf.
+
+    Raises:
+        TypeError: `x` holds something that is not a real number.
+        KeyMismatchError: other ranks are in another call.
+    """
+    channel = Channel(choose_comm(), _NO_LOGGER)
+    merged = channel.reduce("mpi_statistics_scalar", 0, [("", moments(x))])[0].moments
+    if not with_min_and_max:
+        return merged.mean, merged.std()
+    if merged.count == 0:
+        return merged.mean, merged.std(), float("inf"), float("-inf")
+    return merged.mean, merged.std(), merged.min, merged.max
+
+
+def _who(comm: Comm) -> str:
+    return f"rank {comm.rank} of {comm.size}"
