@@ -13,9 +13,6 @@ from typing import TextIO, TypeAlias
 
 from .files import APPEND, CREATE, move_aside, write_all, write_atomic
 
-TextFile: TypeAlias = TextIO | io.TextIOBase
-
-
 class GrowingFile(io.TextIOBase):
     """A writable text file without a descriptor: every write opens it, appends all at once, and closes it.
 
@@ -176,6 +173,10 @@ class GrowingFile(io.TextIOBase):
         if self._kept is not None:
             os.close(self._kept)
             self._kept = None
+
+
+# What rows can be written to: this, or a file of the caller's own.
+TextFile: TypeAlias = TextIO | GrowingFile
 
 
 def _identity(descriptor: int) -> tuple[int, int]:

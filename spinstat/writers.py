@@ -123,7 +123,7 @@ class ProgressWriter:
         try:
             self._catch_up()
         except OSError as error:
-            warn(f"{self._own.name}: {error}; {self._count()} kept in memory, to be written with the next one")
+            warn(f"{self._own.name}: {error}; {self._count()} kept in memory and written with the next one")
         except ValueError:
             self._waiting.clear()
             raise
@@ -203,7 +203,7 @@ class ProgressWriter:
             self._catch_up()
         except OSError as error:
             message = f"{self._own.name}: {error}; {self._count()} lost unless close() succeeds later"
-            raise OSError(error.errno, message) from error
+            raise OSError(error.errno, message) from None
         self._own.close()
 
 

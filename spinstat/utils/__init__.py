@@ -1,1 +1,1 @@
-"""Spinning Up's module names: replacing `spinup` by `spinstat` in an import is enough. No logic of their own."""
+"""Spinning Up's module names: in an import, replacing `spinup` by `spinstat` is enough. No logic."""
