@@ -1,0 +1,121 @@
+"""What a call of EpochLogger.store costs. Run as `python -m benchmarks.store [--quick]`.
+
+Every figure comes from several processes, each with its own luck of addresses; in each, subjects are called
+in turn for many rounds (benchmarks/calls.py). What is printed is the median over the processes, and the
+quartiles.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from . import common, native
+from .common import Report, Spread
+
+NS = 1e9
+MIB = float(1 << 20)
+MODES = ("kept", "not kept")  # keep_values=True, the default, and keep_values=False
+
+SOURCES = (
+    "empty: a METH_FASTCALL | METH_KEYWORDS method that does nothing, called with the same arguments",
+    f"       (benchmarks/csrc/empty.c, built by {' '.join(native.compiler())} {' '.join(native.FLAGS)})",
+    "clock: processor time of the process",
+    "lists: the original's way, a dict of lists that are appended to (benchmarks/lists.py)",
+)
+
+RATIO_FLOORS = {
+    "one float key": 1.3,
+    "two call sites, same name": 1.3,
+    "two call sites, other names": 1.3,
+    "numpy float32": 1.8,
+}
+MORE_FLOORS = {"store(**d)": 60.0, "functools.partial": 60.0, "subclass calling super": 60.0}
+LISTS_FLOORS = {"one float key": 6.0, "ten float keys": 15.0}
+TEN_OVER_ONE = 60.0
+
+Processes = list[dict[str, Any]]
+
+
+def run_module(*arguments: str) -> str:
+    """What a module of this package prints in a process of its own."""
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=common.ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def gather(processes: Processes, case: str, subject: str, quantity: str, scale: float = 1.0) -> Spread:
+    """One number of each process, times `scale`, as a spread."""
+    return Spread.of([process[case][subject][quantity] * scale for process in processes])
+
+
+def show_times(report: Report, processes: Processes) -> None:
+    """A row a case: nanoseconds a call of every subject, and how the default compares."""
+    subjects = ("empty", *MODES, "lists")
+    report.section("Nanoseconds a call; values kept as times the empty method, and lists as times that")
+    report.figure("", "".join(f"{title:>12}" for title in (*subjects, "kept/empty", "lists/kept")))
+    for case, found in processes[0].items():
+        cells = [
+            f"{gather(processes, case, subject, 'seconds', NS).median:.1f}" if subject in found else "-"
+            for subject in subjects
+        ]
+        cells.append(f"{gather(processes, case, 'kept', 'over empty').median:.2f}x")
+        cells.append(
+            f"{gather(processes, case, 'kept', 'lists over this').median:.1f}x" if "lists" in found else "-"
+        )
+        report.figure(case, "".join(f"{cell:>12}" for cell in cells))
+
+
+def show_floors(report: Report, processes: Processes, mode: str) -> None:
+    """The figures that have floors."""
+    report.section(f"Values {mode}: times the empty method")
+    for case, floor in RATIO_FLOORS.items():
+        report.at_most(f"{case}, {mode}", gather(processes, case, mode, "over empty"), floor, "x")
+    report.section(f"Values {mode}: nanoseconds more than the empty method")
+    for case, floor in MORE_FLOORS.items():
+        spread = gather(processes, case, mode, "more than empty", NS)
+        report.at_most(f"{case}, {mode}", spread, floor, " ns", 1)
+    one, ten = (
+        [process[case][mode]["seconds"] * NS for process in processes]
+        for case in ("one float key", "ten float keys")
+    )
+    report.section(f"Values {mode}: nanoseconds more than one key")
+    report.at_most(f"ten float keys, {mode}", common.difference(ten, one), TEN_OVER_ONE, " ns", 1)
+    report.section(f"Values {mode}: times as fast as lists")
+    for case, floor in LISTS_FLOORS.items():
+        spread = gather(processes, case, mode, "lists over this")
+        report.at_least(f"{case}, {mode}, lists", spread, floor, "x", 1)
+
+
+def show_memory(report: Report, quick: bool) -> None:
+    """The floors on memory."""
+    report.section("Growth of the process")
+    for mode, millions, floor in (("dropped", 10 if quick else 100, 1.0), ("kept", 5, 60e6 / MIB)):
+        grown = float(run_module("benchmarks.memory", mode, str(millions * 1_000_000)))
+        name = f"{millions} million stores, keep_values={mode == 'kept'}"
+        report.at_most(name, Spread.of([grown / MIB]), round(floor, 1), " MiB")
+
+
+def main() -> None:
+    """Prints all figures of `store`."""
+    quick = common.quick_flag(__doc__)
+    count, rounds = (2, 20) if quick else (7, 60)
+    common.header(
+        "store: what a call costs, and what it leaves in memory",
+        sources=SOURCES,
+        sizes=(f"{count} processes, {rounds} rounds of some 1 ms a subject; ten keys; values from the seed",),
+        packages=("torch",),
+    )
+    native.build("empty")
+    processes: Processes = [json.loads(run_module("benchmarks.calls", str(rounds))) for _ in range(count)]
+    report = Report()
+    show_times(report, processes)
+    for mode in MODES:
+        show_floors(report, processes, mode)
+    show_memory(report, quick)
+    report.close()
+
+
+if __name__ == "__main__":
+    main()
