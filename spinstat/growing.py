@@ -13,6 +13,7 @@ from typing import TextIO, TypeAlias
 
 from .files import APPEND, CREATE, move_aside, write_all, write_atomic
 
+
 class GrowingFile(io.TextIOBase):
     """A writable text file without a descriptor: every write opens it, appends all at once, and closes it.
 

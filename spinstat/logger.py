@@ -13,7 +13,7 @@ from .config import dumps_config
 from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
 from .row import PLAIN_TYPES, check_key, make_row, plain
-from .terminal import show, warn
+from .terminal import check_color, show, warn
 from .writers import ProgressWriter, TableWriter, Writer, read_columns
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class Logger:
         Raises:
             KeyError: an unknown color; `spinstat.utils.logx.color2num` has the names.
         """
+        check_color(color)
         self._show(msg, color, bold=True)
 
     def _alert(self, message: str) -> None:

@@ -34,12 +34,17 @@ def colorize(string: object, color: str, bold: bool = False, highlight: bool = F
     Raises:
         KeyError: an unknown colour.
     """
-    if color not in color2num:
-        raise KeyError(f"unknown color {color!r}: choose one of {', '.join(color2num)}")
+    check_color(color)
     codes = [str(color2num[color] + (10 if highlight else 0))]
     if bold:
         codes.append("1")
     return f"\x1b[{';'.join(codes)}m{string}\x1b[0m"
+
+
+def check_color(color: str) -> None:
+    """Raise KeyError for an unknown colour."""
+    if color not in color2num:
+        raise KeyError(f"unknown color {color!r}: choose one of {', '.join(color2num)}")
 
 
 def wants_color(stream: Any) -> bool:
@@ -56,22 +61,18 @@ def wants_color(stream: Any) -> bool:
         return False
 
 
-def show(text: object, color: str | None = None, bold: bool = False, end: str = "\n") -> None:
+def show(text: object, color: str | None = None, bold: bool = False) -> None:
     """Write text to the stdout of this moment in one call and flush it.
 
     Whatever goes wrong with the display is a warning: a run must not end because nobody can read its table.
-
-    Raises:
-        KeyError: an unknown colour.
     """
     stream = sys.stdout
-    if color is not None:
-        colored = colorize(text, color, bold)  # checks the name, on a terminal or not
-        text = colored if wants_color(stream) else text
+    if color is not None and wants_color(stream):
+        text = colorize(text, color, bold)
     if stream is None:  # a process without a console
         return
     try:
-        _write(stream, f"{text}{end}")
+        _write(stream, f"{text}\n")
         stream.flush()
     except Exception as error:
         if isinstance(error, BrokenPipeError):

@@ -1,0 +1,240 @@
+"""EpochLogger on several ranks, and its batches: threads stand for the ranks here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from rows import content
+from thread_ranks import ThreadComm, on_ranks
+
+from spinstat import EpochLogger
+from spinstat.exchange import KeyMismatchError
+
+
+class TestSeveralRanks:
+    def test_all_values_count_wherever_they_were_stored_d1(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> list[object]:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            for i in range(0 if comm.rank == 1 else 3 + comm.rank):
+                logger.store(Ret=100 * comm.rank + i)
+            # Options change what is shown and never what is sent (D3).
+            logger.log_tabular("Ret", with_min_and_max=comm.rank == 0)
+            row = list(logger.log_current_row.values())[:2]
+            logger.dump_tabular()
+            return row
+
+        values = [0, 1, 2, 200, 201, 202, 203, 204]
+        rows = on_ranks(3, program)
+        assert rows[0] == rows[1] == rows[2] == pytest.approx([np.mean(values), np.std(values)], rel=1e-14)
+
+    @pytest.mark.parametrize("batch", [False, True])
+    def test_keys_in_another_order_are_an_error_on_all_ranks_and_the_next_row_is_right_d2(
+        self, output_dir: str, batch: bool
+    ) -> None:
+        def program(comm: ThreadComm) -> str:
+            logger = EpochLogger(output_dir, comm=comm, batch=batch, quiet=True)
+            logger.log_tabular("Epoch", 0)
+            logger.store(A=comm.rank + 1.0, B=comm.rank + 100.0)
+            with pytest.raises(KeyMismatchError, match="the ranks are not in the same call") as caught:
+                for key in ("A", "B") if comm.rank == 0 else ("B", "A"):
+                    logger.log_tabular(key)
+                logger.dump_tabular()
+            assert (logger.log_current_row, logger.log_headers, logger.first_row) == ({}, [], True)
+            assert dict(logger.epoch_dict) == {"Epoch": [], "A": [], "B": []}
+            logger.log_tabular("Epoch", 1)
+            logger.store(A=10.0 * comm.rank)
+            logger.log_tabular("A")
+            logger.dump_tabular()
+            return str(caught.value)
+
+        messages = on_ranks(2, program)
+        assert messages[0] == messages[1]
+        assert content(output_dir) == "Epoch\tAverageA\tStdA\n1\t5.0\t5.0\n"
+
+    def test_a_mismatch_in_a_later_row_takes_back_only_its_columns(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.store(A=1.0)
+            logger.log_tabular("A", average_only=True)
+            logger.dump_tabular()
+            logger.log_tabular("New", 1)
+            with pytest.raises(KeyMismatchError):
+                logger.get_stats("A") if comm.rank else logger.log_tabular("A")
+            assert logger.log_headers == ["A"]
+            logger.store(A=2.0)
+            logger.log_tabular("A", average_only=True)
+            logger.dump_tabular()
+
+        on_ranks(2, program)
+        assert content(output_dir) == "A\n1.0\n2.0\n"
+
+    def test_rows_of_rank_0_alone_do_not_disturb_the_common_ones_d4(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            for epoch in range(3):
+                if comm.rank == 0:
+                    logger.log_tabular("Note", f"before {epoch}")
+                    logger.dump_tabular()
+                logger.store(A=epoch)
+                logger.log_tabular("A", average_only=True)
+                logger.dump_tabular()
+
+        on_ranks(2, program)
+        assert content(output_dir) == (
+            "Note\tA\nbefore 0\t\n\t0.0\nbefore 1\t\n\t1.0\nbefore 2\t\n\t2.0\n"
+        )
+
+    def test_a_key_that_no_rank_has_is_one_warning_of_rank_0(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.log_tabular("A")
+
+        with pytest.warns(UserWarning, match="'A'") as caught:
+            on_ranks(3, program)
+        assert len(caught) == 1
+
+    def test_strict_keys_is_a_key_error_on_all_ranks(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, strict_keys=True, quiet=True)
+            if comm.rank == 1:
+                logger.store(B=1.0)
+            with pytest.raises(KeyError, match="'A'"):
+                logger.log_tabular("A")
+            logger.log_tabular("B")
+
+        on_ranks(2, program)
+
+
+    def test_it_tells_which_rank_is_far_off(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> Any:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            if comm.rank != 1:
+                logger.store(A=[comm.rank, comm.rank + 1])
+            logger.log_tabular("A")
+            info = logger.last_row_info["A"]
+            return info.count, info.ranks_with_values, info.min_mean, info.min_mean_rank, info.max_mean_rank
+
+        assert on_ranks(3, program) == [(4, 2, 0.5, 0, 2)] * 3
+
+
+class TestBatch:
+    def test_a_block_reduces_its_keys_in_one_collective(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> int:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            for epoch in range(2):
+                logger.store(A=comm.rank, B=2.0, C=3.0)
+                with logger.batch():
+                    logger.log_tabular("A", with_min_and_max=True)
+                    logger.log_tabular("Epoch", epoch)
+                    logger.log_tabular("B", average_only=True)
+                assert list(logger.log_current_row.values()) == [0.5, 0.5, 1.0, 0.0, epoch, 2.0]
+                logger.log_tabular("C", average_only=True)
+                logger.dump_tabular()
+            return comm.collectives
+
+        assert on_ranks(2, program) == [4, 4]
+        assert content(output_dir) == (
+            "AverageA\tStdA\tMaxA\tMinA\tEpoch\tB\tC\n0.5\t0.5\t1.0\t0.0\t0\t2.0\t3.0\n0.5\t0.5\t1.0\t0.0\t1\t2.0\t3.0\n"
+        )
+
+    def test_batch_true_reduces_in_dump_tabular(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> int:
+            logger = EpochLogger(output_dir, comm=comm, batch=True, quiet=True)
+            for epoch in range(2):
+                logger.store(A=comm.rank, B=2.0)
+                logger.log_tabular("Epoch", epoch)
+                logger.log_tabular("A")
+                logger.log_tabular("B", average_only=True)
+                logger.dump_tabular()
+                assert list(logger.last_row_info) == ["A", "B"]
+            return comm.collectives
+
+        assert on_ranks(2, program) == [2, 2]
+        assert content(output_dir) == "Epoch\tAverageA\tStdA\tB\n0\t0.5\t0.5\t2.0\n1\t0.5\t0.5\t2.0\n"
+
+    def test_a_dump_within_the_block_reduces_there(self, output_dir: str) -> None:
+        logger = EpochLogger(output_dir)
+        with logger.batch():
+            for value in (1.0, 2.0):
+                logger.store(A=value)
+                logger.log_tabular("A", average_only=True)
+                logger.dump_tabular()
+        assert content(output_dir) == "A\n1.0\n2.0\n"
+
+    @pytest.mark.parametrize("always", [False, True])
+    def test_reading_or_setting_the_row_in_between_says_why_not(self, output_dir: str, always: bool) -> None:
+        logger = EpochLogger(output_dir, batch=always)
+        logger.store(A=1.0)
+        with logger.batch():
+            logger.log_tabular("Epoch", 1)
+            assert logger.log_current_row == {"Epoch": 1}
+            logger.log_tabular("A", average_only=True)
+            with pytest.raises(RuntimeError, match=r"log_current_row.*A.*batch"):
+                dict(logger.log_current_row)
+            with pytest.raises(RuntimeError, match=r"log_current_row.*A.*batch"):
+                logger.log_current_row = {}
+        assert logger.log_current_row == {"Epoch": 1, "A": 1.0}
+
+    def test_a_key_is_closed_where_it_is_logged(self, output_dir: str) -> None:
+        logger = EpochLogger(output_dir)
+        logger.store(A=1.0)
+        with logger.batch():
+            logger.log_tabular("A", average_only=True)
+            logger.store(A=100.0)
+            with pytest.raises(AssertionError, match="'A'"):
+                logger.log_tabular("A", average_only=True)
+        assert logger.log_current_row == {"A": 1.0}
+        assert logger.epoch_dict["A"] == [100.0]
+
+    def test_an_empty_key_is_nan_with_a_warning_at_the_end_c1(self, output_dir: str) -> None:
+        logger = EpochLogger(output_dir)
+        logger.store(B=1.0)
+        with pytest.warns(UserWarning, match="'A'.*Keys with values: B"), logger.batch():
+            logger.log_tabular("A", average_only=True)
+            logger.log_tabular("B", average_only=True)
+        logger.dump_tabular()
+        assert content(output_dir) == "A\tB\nnan\t1.0\n"
+
+    def test_strict_keys_is_a_key_error_at_the_end_and_the_other_keys_stay_c1(self, output_dir: str) -> None:
+        logger = EpochLogger(output_dir, strict_keys=True)
+        logger.store(B=1.0)
+        with pytest.raises(KeyError, match="'A'"), logger.batch():
+            logger.log_tabular("A")
+            logger.log_tabular("B", average_only=True)
+        logger.dump_tabular()
+        assert content(output_dir) == "B\n1.0\n"
+
+    def test_a_block_that_raises_drops_the_row(self, output_dir: str) -> None:
+        logger = EpochLogger(output_dir)
+        logger.store(A=1.0)
+        with pytest.raises(ZeroDivisionError), logger.batch():
+            logger.log_tabular("A")
+            raise ZeroDivisionError
+        assert (logger.log_current_row, logger.log_headers) == ({}, [])
+        logger.store(A=2.0)
+        logger.log_tabular("A", average_only=True)
+        logger.dump_tabular()
+        assert content(output_dir) == "A\n2.0\n"
+
+    def test_a_block_in_a_block_is_refused(self, output_dir: str) -> None:
+        logger = EpochLogger(output_dir)
+        with logger.batch(), pytest.raises(RuntimeError, match="in a batch already"), logger.batch():
+            pass
+
+    def test_unequal_numbers_of_keys_are_an_error_on_all_ranks(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, batch=True, quiet=True)
+            logger.store(A=1.0, B=2.0)
+            logger.log_tabular("A")
+            if comm.rank == 1:
+                logger.log_tabular("B")
+            with pytest.raises(KeyMismatchError):
+                logger.dump_tabular()
+            logger.store(A=5.0)
+            logger.log_tabular("A", average_only=True)
+            logger.dump_tabular()
+
+        on_ranks(2, program)
+        assert content(output_dir) == "A\n5.0\n"
