@@ -80,7 +80,7 @@ def write_all(descriptor: int, data: bytes) -> None:
     """Write all of data to a descriptor, in as many calls as the system wants."""
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view):]
+        view = view[os.write(descriptor, view) :]
 
 
 def make_default_folder() -> str:

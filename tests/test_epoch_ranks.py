@@ -82,9 +82,7 @@ class TestSeveralRanks:
                 logger.dump_tabular()
 
         on_ranks(2, program)
-        assert content(output_dir) == (
-            "Note\tA\nbefore 0\t\n\t0.0\nbefore 1\t\n\t1.0\nbefore 2\t\n\t2.0\n"
-        )
+        assert content(output_dir) == ("Note\tA\nbefore 0\t\n\t0.0\nbefore 1\t\n\t1.0\nbefore 2\t\n\t2.0\n")
 
     def test_a_key_that_no_rank_has_is_one_warning_of_rank_0(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> None:
@@ -105,7 +103,6 @@ class TestSeveralRanks:
             logger.log_tabular("B")
 
         on_ranks(2, program)
-
 
     def test_it_tells_which_rank_is_far_off(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> Any:

@@ -1,4 +1,4 @@
-"""Scripts as people wrote them for Spinning Up, with their import changed: what they print, write and read."""
+"""Scripts as people wrote them for Spinning Up, with their import changed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from spinstat.utils import logx
 from spinstat.utils.logx import EpochLogger, Logger
 
 NAMES = {
-    "logx": "Logger EpochLogger colorize color2num restore_tf_graph proc_id mpi_statistics_scalar convert_json",
-    "mpi_tools": "mpi_fork msg proc_id allreduce num_procs broadcast mpi_op mpi_sum mpi_avg mpi_statistics_scalar",
+    "logx": "Logger EpochLogger colorize color2num restore_tf_graph"
+    " proc_id mpi_statistics_scalar convert_json",
+    "mpi_tools": "mpi_fork msg proc_id num_procs allreduce broadcast"
+    " mpi_op mpi_sum mpi_avg mpi_statistics_scalar",
     "serialization_utils": "convert_json is_json_serializable",
 }
 
@@ -107,8 +109,12 @@ def test_a_subclass_that_overrides_all_three_and_calls_super(output_dir: str) ->
         logger.dump_tabular()
     assert logger.seen == ["Epoch", "Ret", "NewRet"] * 2
     assert logger.scalars[:6] == [
-        ("t/Epoch", 0, 0.0), ("t/AverageRet", 0, 2.25), ("t/StdRet", 0, pytest.approx(1.6770509831248424)),
-        ("t/MaxRet", 0, 4.5), ("t/MinRet", 0, 0.0), ("t/NewRet", 0, 1.5),
+        ("t/Epoch", 0, 0.0),
+        ("t/AverageRet", 0, 2.25),
+        ("t/StdRet", 0, pytest.approx(1.6770509831248424)),
+        ("t/MaxRet", 0, 4.5),
+        ("t/MinRet", 0, 0.0),
+        ("t/NewRet", 0, 1.5),
     ]
     column = [line.split("\t")[1] for line in content(output_dir).splitlines()]
     assert column == ["AverageRet", "2.25", "3.75"]

@@ -262,7 +262,10 @@ ORIGINAL_SIGNATURES = {
     Logger.dump_tabular: [],
     EpochLogger.__init__: [("output_dir", None), ("output_fname", "progress.txt"), ("exp_name", None)],
     EpochLogger.log_tabular: [
-        ("key", inspect.Parameter.empty), ("val", None), ("with_min_and_max", False), ("average_only", False),
+        ("key", inspect.Parameter.empty),
+        ("val", None),
+        ("with_min_and_max", False),
+        ("average_only", False),
     ],
     EpochLogger.get_stats: [("key", inspect.Parameter.empty)],
 }
@@ -273,7 +276,7 @@ def test_the_originals_arguments_come_first_and_ours_are_keyword_only(function: 
     parameters = list(inspect.signature(function).parameters.values())[1:]
     positional = [each for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     assert [(each.name, each.default) for each in positional] == ORIGINAL_SIGNATURES[function]
-    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters[len(positional):])
+    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters[len(positional) :])
 
 
 def test_a_warning_points_at_the_scripts_line(tmp_path: Path) -> None:

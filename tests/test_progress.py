@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rows import content, dump
 
 from spinstat import EpochLogger, Logger
@@ -85,6 +87,40 @@ def test_a_row_is_on_the_disk_when_dump_returns(output_dir: str) -> None:
         dump(logger, A=i)
         seen = subprocess.run(["cat", f"{output_dir}/progress.txt"], capture_output=True, text=True).stdout
         assert seen == "A\n" + "".join(f"{j}\n" for j in range(i + 1))
+
+
+KEYS = st.text(max_size=4).filter(lambda key: "\\" not in key)
+VALUES = st.none() | st.integers() | st.floats() | st.booleans() | st.text(max_size=6)
+ROWS = st.lists(st.dictionaries(KEYS, VALUES, min_size=1, max_size=5), min_size=1, max_size=6)
+
+
+@given(rows=ROWS, cut=st.integers(0, 6))
+@settings(max_examples=60, deadline=None)
+def test_any_rows_read_back_as_a_rectangle_of_the_same_values(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]], cut: int
+) -> None:
+    """With a resumed logger from row `cut` on."""
+    output_dir = str(tmp_path_factory.mktemp("rows"))
+    logger = Logger(output_dir, quiet=True)
+    for i, row in enumerate(rows):
+        if i == cut:
+            logger = Logger(output_dir, quiet=True, resume=True)
+        dump(logger, **row)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    assert logger.log_headers == columns
+    with open(f"{output_dir}/progress.txt", encoding="utf-8", newline="") as file:
+        text = file.read()
+    header, *lines = [line.split("\t") for line in text.removesuffix("\n").split("\n")]
+    assert len(text.splitlines()) == len(rows) + 1
+    assert len(header) == len(columns)
+    assert len(lines) == len(rows)
+    for row, line in zip(rows, lines, strict=True):
+        assert len(line) == len(columns)
+        for field, value in zip(line, (row.get(column) for column in columns), strict=True):
+            if isinstance(value, float):
+                assert float(field) == value or value != value
+            elif not isinstance(value, str):
+                assert field == ("" if value is None else str(value))
 
 
 class TestNewColumns:
