@@ -7,7 +7,7 @@ import os
 import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from .._core import Message, merge_rows
 from ._base import Comm, Shared
@@ -34,7 +34,9 @@ class TorchComm(Comm):
     """
 
     def __init__(self, group: ProcessGroup | None = None) -> None:
-        self._group = group
+        # Weak, since a group that outlives the interpreter's end brings the process down. torch keeps it
+        # until it is destroyed.
+        self._given = None if group is None else ref(group)
         if group is None and not torch_running():
             self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
             return
@@ -45,31 +47,31 @@ class TorchComm(Comm):
             raise ValueError("this process does not belong to the torch.distributed group given as comm=")
 
     def _make_shared(self) -> Shared:
-        return _shared_of_group.setdefault(self._ready_group(), Shared())
+        return _shared_of_group.setdefault(self._group(), Shared())
 
-    def _ready_group(self) -> ProcessGroup:
+    def _group(self) -> ProcessGroup:
         import torch.distributed as dist
 
-        if self._group is None:
-            if not dist.is_initialized():
-                dist.init_process_group("gloo")
-                atexit.register(_end_default_group)
-            self._group = dist.group.WORLD
-            assert self._group is not None
-            found = dist.get_rank(), dist.get_world_size()
-            if found != (self.rank, self.size):
-                raise RuntimeError(
-                    f"the environment said rank {self.rank} of {self.size}, the torch.distributed group made "
-                    f"since says {found[0]} of {found[1]}: make the logger after the group, or pass comm="
-                )
-        return self._group
+        if self._given is None and not dist.is_initialized():
+            dist.init_process_group("gloo")
+            atexit.register(_end_default_group)
+        group = dist.group.WORLD if self._given is None else self._given()
+        if group is None:
+            raise RuntimeError("the torch.distributed group of this logger has been destroyed")
+        found = dist.get_rank(group), dist.get_world_size(group)
+        if found != (self.rank, self.size):
+            raise RuntimeError(
+                f"the environment said rank {self.rank} of {self.size}, the torch.distributed group made since says "
+                f"{found[0]} of {found[1]}: make the logger after the group, or pass comm="
+            )
+        return group
 
     def _device(self) -> torch.device:
         """Where the tensors of a collective are: NCCL moves GPU memory only."""
         import torch
         import torch.distributed as dist
 
-        group = self._ready_group()
+        group = self._group()
         if dist.get_backend(group) != "nccl":
             return torch.device("cpu")
         return group.bound_device_id or torch.device("cuda", torch.cuda.current_device())
@@ -82,7 +84,7 @@ class TorchComm(Comm):
         # all_gather_into_tensor is the older name of all_gather_single.
         gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
         out = torch.empty(self.size * data.numel(), dtype=data.dtype, device=data.device)
-        gather(out, data, group=self._ready_group())
+        gather(out, data, group=self._group())
         return out
 
     def reduce(self, rows: Message | bytearray) -> None:
@@ -90,7 +92,7 @@ class TorchComm(Comm):
         import torch
 
         mine = torch.frombuffer(rows, dtype=torch.uint8)
-        gathered = memoryview(self._gather(mine.to(self._device())).cpu().numpy())
+        gathered = memoryview(self._gather(mine.to(self._device())).cpu().numpy().data)
         parts = [gathered[start : start + mine.numel()] for start in range(0, len(gathered), mine.numel())]
         for lower, higher in pairwise(parts):
             merge_rows(lower, higher)
@@ -115,7 +117,7 @@ class TorchComm(Comm):
             raise TypeError(f'under torch.distributed an operation is "sum", "max" or "min", not {op!r}')
         here = _as_tensor(array)
         there = here.to(self._device())
-        dist.all_reduce(there, named[op], group=self._ready_group())
+        dist.all_reduce(there, named[op], group=self._group())
         here.copy_(there)
 
     def broadcast(self, array: Any, root: int = 0) -> None:
@@ -123,7 +125,7 @@ class TorchComm(Comm):
         import torch.distributed as dist
 
         here = _as_tensor(array)
-        there, group = here.to(self._device()), self._ready_group()
+        there, group = here.to(self._device()), self._group()
         dist.broadcast(there, dist.get_global_rank(group, root), group=group)
         here.copy_(there)
 
@@ -131,7 +133,7 @@ class TorchComm(Comm):
         """Wait until all ranks have come here."""
         import torch.distributed as dist
 
-        dist.barrier(group=self._ready_group())
+        dist.barrier(group=self._group())
 
 
 def _as_tensor(array: Any) -> torch.Tensor:
