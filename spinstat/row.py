@@ -70,8 +70,8 @@ def _cell(column: str, value: object) -> tuple[object, str]:
     if type(value) not in PLAIN_TYPES:
         try:
             value, text = plain(column, value)
-        except TypeError:
-            text = repr(value)
+        except TypeError:  # an array, or an object whose str() raises
+            text = str(value.tolist()) if hasattr(value, "tolist") else f"<{type(value).__name__}>"
     return value, escape(str(value) if text is None else text)
 
 

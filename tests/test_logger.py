@@ -17,6 +17,15 @@ from thread_ranks import ThreadComm, on_ranks
 from spinstat import EpochLogger, Logger
 
 
+class Mute:
+    """An object that has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("nothing to say")
+
+    __repr__ = __str__
+
+
 class TestRow:
     def test_it_is_a_dict_of_plain_numbers_c15(self, output_dir: str) -> None:
         logger = EpochLogger(output_dir)
@@ -47,15 +56,23 @@ class TestRow:
         logger.dump_tabular()
         assert content(output_dir) == "A\tB\tC\tD\n7\t\t0.1\t0.2\n"
 
-    def test_an_array_put_in_by_hand_is_written_as_text(
-        self, output_dir: str, capsys: pytest.CaptureFixture[str]
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            pytest.param(np.array([1.0, 2.0]), "[1.0, 2.0]", id="C6-array"),
+            pytest.param(torch.tensor([1.0, 2.0]), "[1.0, 2.0]", id="C6-tensor"),
+            pytest.param(torch.tensor([0.5]), "0.5", id="C7"),
+            pytest.param(Mute(), "<Mute>", id="no text"),
+        ],
+    )
+    def test_whatever_is_put_in_by_hand_is_written(
+        self, output_dir: str, capsys: pytest.CaptureFixture[str], value: object, text: str
     ) -> None:
         logger = Logger(output_dir)
-        logger.log_tabular("A", 1)
-        logger.log_current_row["A"] = np.array([1.0, 2.0])
+        logger.log_current_row["A"] = value
         logger.dump_tabular()
-        assert content(output_dir) == "A\narray([1., 2.])\n"
-        assert "|               A | array([1., 2.]) |" in capsys.readouterr().out
+        assert content(output_dir) == f"A\n{text}\n"
+        assert f"|               A | {text:>15} |" in capsys.readouterr().out
 
     def test_it_can_be_set_as_a_whole(self, output_dir: str) -> None:
         logger = Logger(output_dir)
@@ -110,10 +127,6 @@ class TestRow:
         assert content(output_dir) == "A\n1\n2\n"
 
     def test_a_value_without_text_is_refused_at_the_call(self, output_dir: str) -> None:
-        class Mute:
-            def __str__(self) -> str:
-                raise RuntimeError("nothing to say")
-
         with pytest.raises(TypeError, match=r"'A'.*nothing to say"):
             Logger(output_dir).log_tabular("A", Mute())
 

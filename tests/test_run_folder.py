@@ -97,6 +97,28 @@ class TestFolders:
         with pytest.raises(FileExistsError, match=r"output_dir.*is a file"):
             Logger(tmp_path / "file")
 
+    def test_jobs_that_start_at_once_in_one_folder_lose_no_row_h3(self, output_dir: str) -> None:
+        script = """
+import sys
+from spinstat import Logger
+sys.stdin.readline()
+logger = Logger(sys.argv[1], quiet=True)
+for row in range(20):
+    logger.log_tabular("Job", sys.argv[2])
+    logger.dump_tabular()
+"""
+        jobs = [
+            subprocess.Popen([sys.executable, "-c", script, output_dir, str(job)], stdin=subprocess.PIPE)
+            for job in range(6)
+        ]
+        for job in jobs:
+            assert job.stdin is not None
+            job.stdin.close()
+        assert [job.wait(timeout=60) for job in jobs] == [0] * 6
+        assert sorted(content(output_dir, name) for name in os.listdir(output_dir)) == [
+            "Job\n" + f"{job}\n" * 20 for job in range(6)
+        ]
+
     def test_default_folders_are_new_ones_h2(self) -> None:
         script = "import spinstat; print(spinstat.Logger(quiet=True).output_dir)"
         command = [sys.executable, "-c", script]
