@@ -207,6 +207,11 @@ def test_the_ends_of_a_type_s_range_are_right(dtype: str) -> None:
             assert_moments(moments(x), exact(x.astype("f8").tolist()), what=f"{ends} n {n}")
 
 
+def _ends_of_blocks(n: int) -> NDArray[np.bool_]:
+    place = np.arange(n)
+    return (place % BLOCK == 0) | (place % BLOCK == BLOCK - 1) | (place == n - 1)
+
+
 def scaled(n: int, kind: str, rng: np.random.Generator) -> Array:
     """Values near the largest double, or below the smallest normal one."""
     makers: dict[str, Callable[[], Array]] = {
@@ -214,6 +219,7 @@ def scaled(n: int, kind: str, rng: np.random.Generator) -> Array:
         "largest, one sign": lambda: rng.uniform(0.9, 1.0, n) * GREATEST,
         "largest, alternating": lambda: np.where(np.arange(n) % 2, GREATEST, -GREATEST),
         "largest, halves": lambda: np.where(np.arange(n) < n // 2, GREATEST, -GREATEST),
+        "largest, ends below": lambda: np.where(_ends_of_blocks(n), -GREATEST, GREATEST),
         "largest among small": lambda: np.where(np.arange(n) == n // 3, GREATEST, rng.normal(size=n)),
         "all magnitudes": lambda: np.ldexp(rng.uniform(-1, 1, n), rng.integers(-1070, 1025, n)),
         "next to the largest": lambda: GREATEST - rng.integers(0, 9, n) * 2.0**971,
@@ -231,6 +237,7 @@ SCALES = [
     "largest, one sign",
     "largest, alternating",
     "largest, halves",
+    "largest, ends below",
     "largest among small",
     "all magnitudes",
     "next to the largest",
