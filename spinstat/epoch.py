@@ -45,7 +45,8 @@ class EpochLogger(EpochStore, Logger):
     whatever their shape.
 
     Args:
-        output_dir, output_fname, exp_name, comm, quiet, precision, new_keys, resume: as Logger's.
+        output_dir, output_fname, exp_name, comm, quiet, precision, new_keys, resume, keep_last, keep_every,
+            keep_best: as Logger's.
         keep_values: keep what is stored for `epoch_dict` until its key is logged, 8 bytes a value. False:
             keep only the moments; memory stays the same however many values come.
         strict_keys: a key without values on any rank is a KeyError on all, instead of nan and a warning.
@@ -66,6 +67,9 @@ class EpochLogger(EpochStore, Logger):
         precision: int | None = None,
         new_keys: Literal["add", "error"] = "add",
         resume: bool = False,
+        keep_last: int | None = None,
+        keep_every: int | None = None,
+        keep_best: str | None = None,
     ) -> None:
         super().__init__(
             output_dir,
@@ -76,6 +80,9 @@ class EpochLogger(EpochStore, Logger):
             precision=precision,
             new_keys=new_keys,
             resume=resume,
+            keep_last=keep_last,
+            keep_every=keep_every,
+            keep_best=keep_best,
         )
         self.keep_values = keep_values
         self.last_row_info: dict[str, RowInfo] = {}
@@ -154,6 +161,9 @@ class EpochLogger(EpochStore, Logger):
             self._batch = [] if self._always_batch else None
         super().dump_tabular()
         self._next_row()
+
+    def _is_between_rows(self) -> bool:
+        return super()._is_between_rows() and not any(self._peek(key).count for key in self._keys())
 
     def _next_row(self) -> None:
         self._row_number += self._row_communicated

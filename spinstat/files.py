@@ -76,7 +76,7 @@ def _remove(path: str) -> None:
         return
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write all of data to a descriptor, in as many calls as the system wants."""
     view = memoryview(data)
     while view:

@@ -6,21 +6,19 @@ import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from .comm import choose_comm
 from .config import dumps_config
 from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
 from .row import PLAIN_TYPES, check_key, make_row, plain
+from .saving import StateSaver
 from .terminal import check_color, show, warn
 from .writers import ProgressWriter, TableWriter, Writer, read_columns
 
-if TYPE_CHECKING:
-    from .checkpoint import Savers
 
-
-class Logger:
+class Logger(StateSaver):
     """Logs rows of diagnostics to a table on stdout and to progress.txt, configurations and models beside it.
 
     Only rank 0 prints and writes. Every rank builds its rows alike, and none of the methods of this class
@@ -42,6 +40,11 @@ class Logger:
         new_keys: "add": a key that first appears in a later row becomes a column; "error": AssertionError.
         resume: continue the file of rows that is in output_dir: same columns, no second header, a torn last
             line dropped. A folder without one begins as usual.
+        keep_last, keep_every, keep_best: rules for the numbered checkpoints of save_state; one that none of
+            them keeps is deleted. Without any rule all are kept. keep_last: how many of the newest;
+            keep_every: those whose number is a multiple; keep_best: the one with the greatest value of this
+            column (such as "AverageEpRet") in the row that it was saved with: the row being built then, or
+            the one dumped just before.
 
     Attributes:
         output_dir: as given, on every rank; the default one is None off rank 0.
@@ -66,8 +69,12 @@ class Logger:
         precision: int | None = None,
         new_keys: Literal["add", "error"] = "add",
         resume: bool = False,
+        keep_last: int | None = None,
+        keep_every: int | None = None,
+        keep_best: str | None = None,
     ) -> None:
         _check_options(output_dir, precision, new_keys, resume)
+        self._set_retention(keep_last, keep_every, keep_best)
         self._comm = choose_comm(comm)
         self._is_root = self._comm.rank == 0
         self._quiet = quiet
@@ -81,7 +88,6 @@ class Logger:
         self._columns_before_row = 0
         self._row_count = 0
         self._closed = False
-        self._savers: Savers | None = None
         self._progress: ProgressWriter | None = None
         self._writers: list[Writer] = []
         self.output_dir = self._make_output_dir(output_dir, resume)
@@ -206,6 +212,7 @@ class Logger:
             for writer in self._writers:
                 writer.write(row)
         self._row_count += 1
+        self._after_row(self._row)
         self.first_row = False
         self._begin_row()
 
@@ -226,6 +233,10 @@ class Logger:
         """Forget the row being built and the columns that it brought."""
         del self.log_headers[self._columns_before_row :]
         self._begin_row()
+
+    def _is_between_rows(self) -> bool:
+        """Whether nothing is stored or logged for the next row yet."""
+        return not self._row
 
     def _require_whole_row(self) -> None:
         """Raise where the row may not be read yet; always whole here."""
@@ -267,36 +278,6 @@ class Logger:
             self._show("Saving config:\n", "cyan", bold=True)
             self._show(text)
             write_atomic(os.path.join(self._folder or "", "config.json"), text)
-
-    def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
-        """Save the state of the run, and the model that a setup_... method named.
-
-        Args:
-            state_dict: what to keep besides the model, mostly the environment; goes to vars.pkl.
-            itr: number in the names of the files (vars10.pkl). None: none, each call replaces the last one.
-        """
-        self._get_savers().save(state_dict, itr)
-
-    def setup_tf_saver(self, sess: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Have save_state save a TensorFlow graph.
-
-        Args:
-            sess: the session that trains it.
-            inputs: its placeholders by names of your choice, all that the outputs need.
-            outputs: its results by names of your choice.
-        """
-        self._get_savers().setup_tf(sess, inputs, outputs)
-
-    def setup_pytorch_saver(self, what_to_save: Any) -> None:
-        """Have save_state save a PyTorch module, or anything else that torch.save takes."""
-        self._get_savers().setup_pytorch(what_to_save)
-
-    def _get_savers(self) -> Savers:
-        if self._savers is None:
-            from .checkpoint import Savers
-
-            self._savers = Savers(self)
-        return self._savers
 
     def close(self) -> None:
         """Write what could not be written before, and close the file. A second call does nothing.

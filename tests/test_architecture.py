@@ -21,7 +21,7 @@ ORDER: list[list[set[str]]] = [
     [{"comm"}],
     [{"exchange"}],
     [{"writers"}, {"config", "_describe", "_elements", "_static"}, {"checkpoint"}, {"ranks"}, {"sync"}],
-    [{"logger"}],
+    [{"logger", "saving"}],
     [{"epoch"}],
     [{"policy"}, {"plot"}, {"envs"}, {"launch", "_rank_main", "user_config"}],
     [{"run"}],

@@ -1,0 +1,15 @@
+"""The state of a run: vars.pkl, pyt_save/ and tf1_save/, each checkpoint whole or not at all.
+
+    savers        takes the checkpoints of a logger
+    lookup        find_checkpoint: the files to read, whatever moment the run ended at
+    generations   checkpoints on the disk; drafts, one being written; record, what it consists of
+    retention     which of them may go
+    pickles       objects as files; graphs, TensorFlow's as folders; swap, one folder in another one's place
+"""
+
+from .graphs import check_elements, restore_tf_graph
+from .lookup import Checkpoint, find_checkpoint
+from .retention import Retention
+from .savers import Savers
+
+__all__ = ["Checkpoint", "Retention", "Savers", "check_elements", "find_checkpoint", "restore_tf_graph"]

@@ -1,0 +1,196 @@
+"""A generation of a checkpoint being written: files and folders added one by one, committed by one rename."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+from .pickles import NewFile, digest_of
+from .record import Record, StoredFile
+from .swap import remove_tree
+
+try:
+    import fcntl
+except ImportError:  # no locks there: what killed processes leave stays
+    fcntl = None  # type: ignore[assignment]
+
+Answer = TypeVar("Answer")
+
+
+class Draft:
+    """A generation being written. Unless it is committed in the `with` block, nothing of it is left.
+
+    Args:
+        folder: the folder of generations.
+        number: the least that this one may have.
+
+    Attributes:
+        record: its record so far.
+
+    Raises:
+        OSError: it cannot be begun.
+    """
+
+    def __init__(self, folder: str, number: int) -> None:
+        self._folder = folder
+        self._committed = False
+        while True:
+            self._path = os.path.join(folder, f"c{number}")
+            try:
+                os.mkdir(self._path)
+                break
+            except FileExistsError:  # of another process in the same folder
+                number += 1
+        self.record = Record(number, "", 0.0)
+        self._lock = _lock(self._path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+        if not self._committed:
+            remove_tree(self._path)
+
+    def add(
+        self, name: str, stored: str, write: Callable[[NewFile], Answer], private: bool = False
+    ) -> Answer:
+        """Add a file.
+
+        Args:
+            name: its plain name; with private, a name of its own.
+            stored: its name in here.
+            write: writes it; its answer is this method's.
+
+        Raises:
+            OSError: the disk refuses it.
+            Exception: whatever write raises. Nothing of the file is left.
+        """
+        with NewFile(os.path.join(self._path, stored)) as file:
+            answer = write(file)
+            digest = file.finish()
+        files = self.record.private if private else self.record.files
+        files[name] = StoredFile(stored, *digest)
+        return answer
+
+    def add_folder(self, name: str, stored: str, make: Callable[[str], None]) -> None:
+        """Add a folder.
+
+        Args:
+            name: its plain name.
+            stored: how the names of its files in here begin.
+            make: makes the folder at the path that it is given.
+
+        Raises:
+            Exception: whatever make raises. Nothing of the folder is left.
+        """
+        path = os.path.join(self._path, "new")
+        files: dict[str, StoredFile] = {}
+        folders: list[str] = []
+        try:
+            make(path)
+            for base, inner, names in os.walk(path):
+                plain = os.path.normpath(os.path.join(name, os.path.relpath(base, path)))
+                folders += [_posix(plain, folder) for folder in sorted(inner)]
+                for file in sorted(names):
+                    source = os.path.join(base, file)
+                    _sync(source)
+                    entry = StoredFile(f"{stored}-{len(files)}", *digest_of(source))
+                    os.rename(source, os.path.join(self._path, entry.stored))
+                    files[_posix(plain, file)] = entry
+        except BaseException:
+            for entry in files.values():
+                os.unlink(os.path.join(self._path, entry.stored))
+            raise
+        finally:
+            remove_tree(path)
+        self.record.files.update(files)
+        self.record.folders[name] = folders
+
+    def commit(self, itr: str) -> Record:
+        """Make this the newest checkpoint, by the rename of its record.
+
+        Raises:
+            OSError: the record cannot be written.
+        """
+        self.record.itr = itr
+        self.record.time = time.time()
+        sync_folder(self._path)
+        write_record(self._folder, self.record)
+        self._committed = True
+        return self.record
+
+
+def _posix(*steps: str) -> str:
+    return "/".join(steps).replace(os.sep, "/")
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: str) -> None:
+    """Have the names in a folder on the disk, where the system knows that for folders."""
+    if os.name == "posix":
+        _sync(path)
+
+
+def _lock(path: str) -> int | None:
+    """Lock a folder; the lock goes with the descriptor, and so with the process, however it ends."""
+    if fcntl is None:
+        return None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # a file system without locks: is_abandoned() cannot tell there either
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_abandoned(path: str) -> bool:
+    """Whether nobody is writing the generation in a folder."""
+    if fcntl is None:
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody is, or the file system cannot tell
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def temporary_name(folder: str) -> str:
+    """A name in a folder that nobody has; of the form that Shelf.clean() knows."""
+    return os.path.join(folder, f"tmp-{os.getpid()}-{os.urandom(8).hex()}")
+
+
+def write_record(folder: str, record: Record) -> None:
+    """Write a record, in place of the one that is there.
+
+    Raises:
+        OSError: it cannot be written; the one before is kept.
+    """
+    temporary = temporary_name(folder)
+    with NewFile(temporary) as file:
+        file.write(record.to_json().encode())
+        file.finish()
+        os.replace(temporary, record_path(folder, record.number))
+    sync_folder(folder)
+
+
+def record_path(folder: str, number: int) -> str:
+    """Where the record of a generation is."""
+    return os.path.join(folder, f"c{number}.json")

@@ -1,0 +1,169 @@
+"""Finding what a run has saved: the newest whole files, whatever moment the run ended at."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..terminal import warn
+from .generations import Shelf
+from .pickles import digest_of
+from .record import Record
+
+_VARS = re.compile(r"vars(-?\d+)\.pkl")
+_TORCH = re.compile(r"model(-?\d+)\.pt")
+_GRAPH = re.compile(r"tf1_save(-?\d+)")
+_RECORDED = re.compile(r"(vars|pyt_save/model|tf1_save)(-?\d+)(?:\.\w+)?")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The files of a checkpoint.
+
+    Attributes:
+        itr: its number; None for the one without.
+        vars: the pickle of the state, vars.pkl; None where it was not saved. So also the others.
+        pytorch: what torch.save wrote, pyt_save/model.pt.
+        tf: the folder of a TensorFlow graph, tf1_save.
+    """
+
+    itr: int | None
+    vars: str | None
+    pytorch: str | None
+    tf: str | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All that there is."""
+        return tuple(path for path in (self.vars, self.pytorch, self.tf) if path is not None)
+
+
+def plain_names(suffix: str) -> tuple[str, str, str]:
+    """The names in a run folder of vars, the PyTorch model and the TensorFlow graph."""
+    return f"vars{suffix}.pkl", f"pyt_save/model{suffix}.pt", f"tf1_save{suffix}"
+
+
+def find_checkpoint(folder: str | os.PathLike[str], itr: int | str | None = "last") -> Checkpoint:
+    """Find the files of a checkpoint, whole ones, whatever moment the run was killed at.
+
+    Each is the one with its plain name, such as vars.pkl, or, where a run ended between finishing a
+    checkpoint and giving it its names, the one in .spinstat/. A plain file that did not come from a logger
+    and is newer than the logger's wins, with a warning.
+
+    Args:
+        folder: the run's.
+        itr: its number; None for the one without a number; "last" or -1 for the greatest number, and where
+            there is none the one without.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint; tells which there are.
+        ValueError: itr is something else.
+    """
+    root = os.path.abspath(folder)
+    shelf = Shelf(root)
+    records = shelf.records()
+    numbers = _numbers(root, records)
+    suffix = _suffix(itr, numbers)
+    files = [_find(shelf, records, name) for name in plain_names(suffix)]
+    if not any(files):
+        known = ", ".join(map(str, numbers)) or "none with a number"
+        raise FileNotFoundError(
+            f"{os.fspath(folder)} has no checkpoint {suffix or 'without a number'}; there are: {known}"
+        )
+    return Checkpoint(int(suffix) if suffix else None, *files)
+
+
+def _suffix(itr: Any, numbers: Sequence[int]) -> str:
+    if itr is None:
+        return ""
+    if itr == "last" or (itr == -1 and -1 not in numbers):
+        return str(max(numbers)) if numbers else ""
+    try:
+        return "%d" % (itr,)  # noqa: UP031  takes any type of number, as in save_state
+    except TypeError:
+        raise ValueError(f"itr is a number, None or 'last', not {itr!r}") from None
+
+
+def _numbers(root: str, records: Sequence[Record]) -> list[int]:
+    """The numbers of checkpoints with a model, and where no model has one, of those with vars only."""
+    recorded = {name for record in records for name in record.plain_names()}
+    models = _matches(_TORCH, os.path.join(root, "pyt_save")) | _matches(_GRAPH, root)
+    models |= {int(found[2]) for found in map(_RECORDED.fullmatch, recorded) if found and found[1] != "vars"}
+    if models:
+        return sorted(models)
+    states = {int(found[2]) for found in map(_RECORDED.fullmatch, recorded) if found}
+    return sorted(_matches(_VARS, root) | states)
+
+
+def _matches(pattern: re.Pattern[str], folder: str) -> set[int]:
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    return {int(found[1]) for found in map(pattern.fullmatch, names) if found}
+
+
+Contents = dict[str, str]  # the files of a plain name, relative to it, and their SHA-256
+
+
+def _find(shelf: Shelf, records: Sequence[Record], name: str) -> str | None:
+    """The path to read for a plain name; None where there is nothing."""
+    path = os.path.join(shelf.root, name)
+    plain = _contents(path)
+    holders = [record for record in records if name in record.plain_names()]
+    whole = next((record for record in reversed(holders) if _is_whole(shelf, record, name)), None)
+    if whole is None:
+        return path if plain else None
+    if plain:
+        if plain == _recorded(whole, name):
+            return path
+        known = any(plain == _recorded(record, name) for record in holders)
+        if not known and _age(path) >= _age(_stored(shelf, whole, name)):
+            warn(f"{path} is newer than the last checkpoint and did not come with one; it is the one used")
+            return path
+    if name not in whole.folders:
+        return _stored(shelf, whole, name)
+    made = tempfile.mkdtemp(prefix="spinstat-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    target = os.path.join(made, name)
+    shelf.rebuild(whole, name, target)
+    return target
+
+
+def _contents(path: str) -> Contents | None:
+    """What is there under a plain name; None where nothing is."""
+    if os.path.isfile(path):
+        return {".": digest_of(path).sha256}
+    found = {}
+    for base, _, names in os.walk(path):
+        for file in names:
+            inner = os.path.join(base, file)
+            found[os.path.relpath(inner, path).replace(os.sep, "/")] = digest_of(inner).sha256
+    return found or None
+
+
+def _recorded(record: Record, name: str) -> Contents:
+    members = record.members(name)
+    if name not in record.folders:
+        return {".": members[name].sha256}
+    return {plain.removeprefix(name + "/"): file.sha256 for plain, file in members.items()}
+
+
+def _is_whole(shelf: Shelf, record: Record, name: str) -> bool:
+    return not shelf.problems(record, record.members(name).values())
+
+
+def _stored(shelf: Shelf, record: Record, name: str) -> str:
+    return shelf.path(record, next(iter(record.members(name).values())))
+
+
+def _age(path: str) -> int:
+    """The time of a file, or of the newest one in a folder."""
+    inside = [os.path.join(base, file) for base, _, names in os.walk(path) for file in names]
+    return max(os.stat(file).st_mtime_ns for file in inside or [path])
