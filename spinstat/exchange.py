@@ -134,9 +134,10 @@ def _describe(call: _Call, elsewhere: list[_Call] | None = None) -> str:
     """A call as a user would name it; of many keys those that are not in all calls `elsewhere`."""
     if call.purpose == "row" and len(call.keys) == 1:
         text = f"log_tabular({call.keys[0]!r})"
+    elif call.purpose == "row" and call.keys:
+        text = f"a batch of {len(call.keys)} keys ({_some(call.keys, elsewhere or [])})"
     elif call.purpose == "row":
-        text = f"a batch of {len(call.keys)} keys"
-        text += f" ({_some(call.keys, elsewhere or [])})" if call.keys else ""
+        text = "a batch without keys"
     else:
         text = f"{call.purpose}({', '.join(repr(key) for key in call.keys if key)})"
     if call.logger is not None and call.logger < 0:
