@@ -162,31 +162,42 @@ def device_moments(x: Any) -> Any:
     finite = torch.isfinite(x)
     count = finite.sum().to(wide)
     zero = torch.zeros((), dtype=wide, device=x.device)
-    kept = torch.where(finite, x, zero)
-    scale = count.clamp(min=1.0)
-    mean = (kept / scale).sum()
-    m2 = torch.where(finite, x - mean, zero).square().sum()
     inf = float("inf")
     if x.numel():
         low = torch.where(finite, x, torch.full_like(zero, inf)).amin()
         high = torch.where(finite, x, torch.full_like(zero, -inf)).amax()
     else:
         low, high = torch.full_like(zero, inf), torch.full_like(zero, -inf)
+    mean = _weighted_mean(x, finite, 1.0 / count.clamp(min=1.0), low, high)
+    m2 = torch.where(finite, x - mean, zero).square().sum()
     nans = torch.isnan(x).sum().to(wide)
     return torch.stack([count, mean, m2, low, high, nans, (x == inf).sum().to(wide), (x == -inf).sum().to(wide)])
+
+
+def _weighted_mean(x: Any, wanted: Any, weight: Any, low: Any, high: Any) -> Any:
+    """The mean of the wanted elements, which lie from low to high; 0 where there are none.
+
+    Summed as distances from the least, so that equal values have their mean exactly; where these overflow, as parts.
+    """
+    torch = sys.modules["torch"]
+    zero = torch.zeros_like(low)
+    distance = (torch.where(wanted, x - low, zero) * weight).sum()
+    parts = (torch.where(wanted, x, zero) * weight).sum()
+    mean = torch.where(torch.isfinite(distance), low + distance, torch.minimum(torch.maximum(parts, low), high))
+    return torch.where(wanted.any(), mean, zero)
 
 
 def merge_on_device(states: Sequence[Any]) -> Any:
     """One state of many (as `device_moments` gives them), still on the device, without waiting for it."""
     torch = sys.modules["torch"]
     s = torch.stack(list(states))
-    count = s[:, 0].sum()
-    weight = s[:, 0] / count.clamp(min=1.0)
-    mean = (weight * s[:, 1]).sum()
-    spread = s[:, 2].sum() + (s[:, 0] * (s[:, 1] - mean).square()).sum()
-    return torch.stack(
-        [count, mean, spread, s[:, 3].amin(), s[:, 4].amax(), s[:, 5].sum(), s[:, 6].sum(), s[:, 7].sum()]
-    )
+    count, means, filled = s[:, 0].sum(), s[:, 1], s[:, 0] > 0
+    low, high = s[:, 3].amin(), s[:, 4].amax()
+    least = torch.where(filled, means, s[:, 3]).amin()
+    mean = _weighted_mean(means, filled, s[:, 0] / count.clamp(min=1.0), least, high)
+    between = torch.where(filled, s[:, 0] * (means - mean).square(), torch.zeros_like(means))
+    spread = s[:, 2].sum() + between.sum()
+    return torch.stack([count, mean, spread, low, high, s[:, 5].sum(), s[:, 6].sum(), s[:, 7].sum()])
 
 
 def fetch(states: Sequence[Any]) -> list[list[float]]:

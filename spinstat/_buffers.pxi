@@ -38,6 +38,7 @@ cdef object _float32_type = np.float32
 cdef object _float64_type = np.float64
 cdef TypeObject *_float32 = <TypeObject *>_float32_type
 cdef dict _modules = sys.modules
+cdef object _tensor = None  # torch.Tensor, once there is one
 cdef tuple _never = (str, bytes, bytearray, complex, dict, set, frozenset, type, type(None), np.complexfloating,
                      np.character, np.datetime64, np.timedelta64, np.void, np.object_)
 
@@ -53,8 +54,14 @@ cdef bint _float32_is_at_hand = all(float32_at(<PyObject *>x) == PyFloat_AsDoubl
 
 cdef inline bint is_tensor(object x) except -1:
     """Whether x is a torch tensor; there is none before torch has been imported."""
-    torch = _modules.get("torch")
-    return False if torch is None else _arrays.is_tensor(x)
+    global _tensor
+    if _tensor is None:
+        if "torch" not in _modules:
+            return False
+        _tensor = getattr(_modules["torch"], "Tensor", None)  # absent while torch is being imported
+        if _tensor is None:
+            return False
+    return type(x) is _tensor or isinstance(x, _tensor)
 
 
 cdef bint quick_scalar(object x, double *value) except -1:
@@ -262,13 +269,16 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
     if isinstance(x, (list, tuple)):
         return reduce_sequence(x, key, out, depth)
     if is_tensor(x):
+        if x.is_cpu and x.ndim == 0:
+            x = x.item()  # needs neither a detached tensor nor an array, and is what a loss mostly is
+            if not isinstance(x, (float, int)):
+                _arrays.reject(x, key)
+            out.kind = SCALAR
+            out.value = PyFloat_AsDouble(x)
+            return 0
         x = _arrays.detached(x, key)
         if _arrays.on_device(x):
             out.kind = DEVICE
-            return 0
-        if x.ndim == 0:
-            out.kind = SCALAR
-            out.value = PyFloat_AsDouble(x.item())
             return 0
         return reduce_array(x, key, out, threads)
     if not isinstance(x, _generic) and (PyObject_CheckBuffer(x) or _arrays.has_array(x)):

@@ -21,7 +21,7 @@ from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, strlen
+from libc.string cimport memcpy, memset, strlen
 
 from spinstat.moments cimport *
 

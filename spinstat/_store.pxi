@@ -34,9 +34,11 @@ cdef extern from *:
     void SPIN_UNLOCK() noexcept
 
 cdef enum:
-    CALL_SITES = 16         # tuples of keyword names that are remembered
-    SITES_OF_SAME_NAMES = 4 # of which may hold the same names: store(**d) brings a new tuple each time
-    QUICK_VALUES = 32       # scalars of one call that are converted on the stack
+    CALL_SITES = 64          # tuples of keyword names that are remembered; a power of two
+    PROBES = 4               # places in which one of them may stand
+    SITES_OF_SAME_NAMES = 8  # how many with the same names: store(**d) brings a new tuple each time
+    NAMES_KNOWN = 1024       # sets of names whose cells are remembered, where names are made up as the run goes
+    QUICK_VALUES = 32        # scalars of one call that are converted on the stack
 
 
 @cython.final
@@ -66,21 +68,38 @@ cdef StoredValues new_values(bint keep):
     return values
 
 
+cdef struct Site:
+    PyObject *names
+    Cells **cells
+
+
 cdef struct Sites:
-    # One entry a call site: its tuple of names, and the cells of those names' slots. The entry keeps the tuple alive
-    # (else another could come to lie at the same address) and the slots, which outlive any deletion of their keys.
-    PyObject *names[CALL_SITES]
-    Cells **cells[CALL_SITES]
-    int used
-    int next
+    # A hash table from the address of a call site's tuple of names to the cells of those names' slots.
+    Site entry[CALL_SITES]
+    unsigned int evict
+
+
+cdef inline size_t home(PyObject *names) noexcept:
+    """Where a tuple's entry should be; it may be one of the next PROBES. Tuples of a name or two have 64 bytes."""
+    return <size_t>names >> 5
+
+
+cdef inline Cells **cells_at(const Sites *sites, PyObject *names) noexcept:
+    """The cells for a tuple of names that has an entry, else NULL."""
+    cdef size_t at = home(names)
+    cdef int i
+    for i in range(PROBES):
+        if sites.entry[(at + i) & (CALL_SITES - 1)].names is names:
+            return sites.entry[(at + i) & (CALL_SITES - 1)].cells
+    return NULL
 
 
 @cython.final
-cdef class Site:
-    """What one entry keeps alive."""
-    cdef tuple names
+cdef class Names:
+    """A set of names: its slots, which outlive a deletion of their keys, and where their cells lie."""
     cdef list slots
     cdef Cells **cells
+    cdef int sites  # entries of the table
 
     def __dealloc__(self):
         PyMem_RawFree(self.cells)
@@ -91,7 +110,9 @@ cdef class EpochStore:
     cdef dict slots                       # str -> Slot, in the order of the first store
     cdef bint _keep_values
     cdef Sites sites
-    cdef list remembered                  # what the entries of `sites` point to
+    cdef list remembered                  # what the entries of `sites` point to: (tuple, Names), so that no other
+                                          # tuple can come to lie at the address of one that has an entry
+    cdef dict known_names                 # tuple of names -> Names
 
     def __cinit__(self):
         self.slots = {}
@@ -99,8 +120,9 @@ cdef class EpochStore:
         self.forget_sites()
 
     cdef int forget_sites(self) except -1:
-        self.sites.used = self.sites.next = 0
+        memset(&self.sites, 0, sizeof(Sites))
         self.remembered = [None] * CALL_SITES
+        self.known_names = {}
         return 0
 
     cdef Slot slot(self, str key):
@@ -113,38 +135,51 @@ cdef class EpochStore:
             self.slots[key] = slot
         return slot
 
-    cdef Cells **cells_of_new(self, PyObject *names) except NULL:
-        """The cells for a tuple of names that no entry holds."""
-        cdef Sites *sites = &self.sites
-        cdef Py_ssize_t n = PyTuple_GET_SIZE(names), j
-        cdef int i, same = 0, found = -1
-        cdef Site site
-        for i in range(sites.used):
-            if PyTuple_GET_SIZE(sites.names[i]) != n:
-                continue
+    cdef Cells **cells_of(self, PyObject *tuple_of_names) except NULL:
+        """The cells for a tuple of names, which may be one that no entry holds."""
+        cdef Cells **cells = cells_at(&self.sites, tuple_of_names)
+        cdef Names names
+        cdef Py_ssize_t n, j
+        if cells != NULL:
+            return cells
+        names = self.known_names.get(<tuple>tuple_of_names)
+        if names is None:
+            if len(self.known_names) >= NAMES_KNOWN:
+                self.forget_sites()
+            names = Names.__new__(Names)
+            names.slots = [self.slot(<str>name) for name in <tuple>tuple_of_names]
+            n = len(names.slots)
+            names.cells = <Cells **>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Cells *))
+            if names.cells == NULL:
+                raise MemoryError()
             for j in range(n):
-                # Names are interned, so this is the comparison; where it is not, an entry more does no harm.
-                if PyTuple_GET_ITEM(sites.names[i], j) is not PyTuple_GET_ITEM(names, j):
-                    break
-            else:
-                found = i
-                same += 1
-        if same >= SITES_OF_SAME_NAMES:
-            return sites.cells[found]
-        site = Site.__new__(Site)
-        site.names = <tuple>names
-        site.slots = [self.slot(<str>name) for name in site.names]
-        site.cells = <Cells **>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Cells *))
-        if site.cells == NULL:
-            raise MemoryError()
-        for j in range(n):
-            site.cells[j] = &(<Slot>site.slots[j]).tail.cells
-        i = sites.next
-        self.remembered[i] = site
-        sites.names[i], sites.cells[i] = names, site.cells
-        sites.next = (i + 1) % CALL_SITES
-        sites.used = max(sites.used, i + 1)
-        return site.cells
+                names.cells[j] = &(<Slot>names.slots[j]).tail.cells
+            self.known_names[<tuple>tuple_of_names] = names
+        if names.sites < SITES_OF_SAME_NAMES:
+            self.enter(tuple_of_names, names)
+        return names.cells
+
+    cdef int enter(self, PyObject *tuple_of_names, Names names) except -1:
+        """Give a tuple an entry, its names' first one at the cost of another's. More of the same names take only what
+        is free: tuples that come once and never again would drive each other out."""
+        cdef Sites *sites = &self.sites
+        cdef size_t first = home(tuple_of_names)
+        cdef size_t i, at = (first + sites.evict) & (CALL_SITES - 1)
+        for i in range(first, first + PROBES):
+            if sites.entry[i & (CALL_SITES - 1)].names == NULL:
+                at = i & (CALL_SITES - 1)
+                break
+        else:
+            if names.sites:
+                return 0
+            sites.evict = (sites.evict + 1) % PROBES
+            (<Names>(<tuple>self.remembered[at])[1]).sites -= 1
+        evicted = self.remembered[at]  # let go of at the end: that may run anybody's code
+        self.remembered[at] = (<tuple>tuple_of_names, names)
+        sites.entry[at].names, sites.entry[at].cells = tuple_of_names, names.cells
+        names.sites += 1
+        del evicted
+        return 0
 
     # What the logger above needs ------------------------------------------------------------------------------------
 
@@ -359,13 +394,10 @@ cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t narg
     cdef Cells **cells
     cdef Cells *to
     cdef Py_ssize_t n, i
-    cdef int site = 0
     if nargs == 0 and names != NULL:
         SPIN_LOCK(self)
-        while site < sites.used and sites.names[site] is not names:
-            site += 1
-        if site < sites.used:
-            cells = sites.cells[site]
+        cells = cells_at(sites, names)
+        if cells != NULL:
             n = PyTuple_GET_SIZE(names)
             for i in range(n):
                 to = cells[i]
@@ -384,11 +416,9 @@ cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t narg
 
 cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
     """Scalars of any exact type, from any call site."""
-    cdef Sites *sites = &(<EpochStore>self).sites
-    cdef Cells **cells = NULL
+    cdef Cells **cells
     cdef double quick[QUICK_VALUES]
     cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names), i
-    cdef int site
     if nargs or n == 0 or n > QUICK_VALUES:
         return store_any(<EpochStore>self, args, nargs, names)
     # All values first: their conversion may raise, and nothing of the call is stored then.
@@ -396,12 +426,7 @@ cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t n
         if not quick_scalar(<object>args[i], &quick[i]):
             return store_any(<EpochStore>self, args, nargs, names)
     with cython.critical_section(<EpochStore>self):
-        for site in range(sites.used):
-            if sites.names[site] is names:
-                cells = sites.cells[site]
-                break
-        else:
-            cells = (<EpochStore>self).cells_of_new(names)
+        cells = (<EpochStore>self).cells_of(names)
         for i in range(n):
             if cells[i].filled == cells[i].capacity:
                 push_scalars(<EpochStore>self, args, names, quick, n)
@@ -472,7 +497,7 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
         for i in range(n):
             x = given[i]
             convert(x, keys[i], &converted[i], 0, 1)
-            if type(x) is not _ndarray and is_tensor(x):
+            if converted[i].kind != SCALAR and type(x) is not _ndarray and is_tensor(x):
                 kept[i] = _arrays.detached(x, keys[i])
                 if converted[i].kind == DEVICE:
                     kept[i] = _arrays.device_moments(kept[i])

@@ -4,7 +4,58 @@
 cdef enum:
     FIRST_CAPACITY = 32
     BLOCK_CAPACITY = 8192  # values between two runs of the bulk kernel
+    SPARE_BLOCKS = 256     # 16 MiB at most
     DEVICE_PENDING = 64    # states of GPU tensors before they are merged, on the GPU
+
+
+cdef extern from *:
+    """
+    /* Guards the spare blocks; nothing to do where there is a GIL. */
+    #ifdef Py_GIL_DISABLED
+    static PyMutex spin_spare_mutex;
+    #define SPIN_SPARE_LOCK() PyMutex_Lock(&spin_spare_mutex)
+    #define SPIN_SPARE_UNLOCK() PyMutex_Unlock(&spin_spare_mutex)
+    #else
+    #define SPIN_SPARE_LOCK() (void)0
+    #define SPIN_SPARE_UNLOCK() (void)0
+    #endif
+    """
+    void SPIN_SPARE_LOCK() noexcept
+    void SPIN_SPARE_UNLOCK() noexcept
+
+# Blocks of full size that nobody uses. Each epoch fills about as many as the one before, and memory that has gone back
+# to the system costs a page fault for every 512 values: more than storing them.
+cdef double *spare[SPARE_BLOCKS]
+cdef Py_ssize_t spares = 0
+
+
+cdef double *new_block() except NULL:
+    """A block of BLOCK_CAPACITY."""
+    global spares
+    cdef double *block = NULL
+    SPIN_SPARE_LOCK()
+    if spares > 0:
+        spares -= 1
+        block = spare[spares]
+    SPIN_SPARE_UNLOCK()
+    if block == NULL:
+        block = <double *>PyMem_RawMalloc(BLOCK_CAPACITY * sizeof(double))
+        if block == NULL:
+            raise MemoryError()
+    return block
+
+
+cdef void free_block(double *block, Py_ssize_t capacity) noexcept:
+    """Give up a block, of any capacity; NULL is none."""
+    global spares
+    if capacity == BLOCK_CAPACITY and block != NULL:
+        SPIN_SPARE_LOCK()
+        if spares < SPARE_BLOCKS:
+            spare[spares] = block
+            spares += 1
+            block = NULL
+        SPIN_SPARE_UNLOCK()
+    PyMem_RawFree(block)
 
 
 @cython.final
@@ -14,7 +65,7 @@ cdef class Block:
     cdef Py_ssize_t n
 
     def __dealloc__(self):
-        PyMem_RawFree(self.data)
+        free_block(self.data, self.n)  # a block closed before it was full has just its size
 
 
 cdef struct Cells:
@@ -31,7 +82,7 @@ cdef class Tail:
     cdef Cells cells
 
     def __dealloc__(self):
-        PyMem_RawFree(self.cells.block)
+        free_block(self.cells.block, self.cells.capacity)
 
 
 @cython.final
@@ -68,19 +119,23 @@ cdef class StoredValues:
         if cells.filled < cells.capacity:
             return 0
         if cells.capacity < BLOCK_CAPACITY:
-            wanted = max(<Py_ssize_t>FIRST_CAPACITY, min(<Py_ssize_t>BLOCK_CAPACITY, 2 * cells.capacity))
-            larger = <double *>PyMem_RawRealloc(cells.block, wanted * sizeof(double))
-            if larger == NULL:
-                raise MemoryError()
+            wanted = max(<Py_ssize_t>FIRST_CAPACITY, 2 * cells.capacity)
+            if wanted >= BLOCK_CAPACITY:
+                wanted = BLOCK_CAPACITY
+                larger = new_block()
+                memcpy(larger, cells.block, cells.filled * sizeof(double))
+                PyMem_RawFree(cells.block)
+            else:
+                larger = <double *>PyMem_RawRealloc(cells.block, wanted * sizeof(double))
+                if larger == NULL:
+                    raise MemoryError()
             cells.block, cells.capacity = larger, wanted
         elif self.keep:
-            larger = <double *>PyMem_RawMalloc(BLOCK_CAPACITY * sizeof(double))
-            if larger == NULL:
-                raise MemoryError()
+            larger = new_block()
             try:
                 self.close_block()
             except BaseException:
-                PyMem_RawFree(larger)
+                free_block(larger, BLOCK_CAPACITY)
                 raise
             cells.block, cells.capacity = larger, BLOCK_CAPACITY
         else:
