@@ -47,15 +47,15 @@ class MLPActorCritic(nn.Module):
 
     def __init__(
         self,
-        observation_space: gym.spaces.Box,
-        action_space: gym.spaces.Discrete,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
         hidden_sizes: Sequence[int] = (64, 64),
         activation: type[nn.Module] = nn.Tanh,
     ) -> None:
         super().__init__()
         if not isinstance(action_space, gym.spaces.Discrete):
             raise TypeError(f"this example knows discrete actions only; the action space is {action_space}")
-        obs_dim = int(np.prod(observation_space.shape))
+        obs_dim = gym.spaces.flatdim(observation_space)
         self.pi = mlp([obs_dim, *hidden_sizes, int(action_space.n)], activation)
         self.v = nn.Sequential(mlp([obs_dim, *hidden_sizes, 1], activation), nn.Flatten(0))
 
@@ -160,13 +160,13 @@ def ppo(
     target_return: float = float("inf"),
     logger_kwargs: dict[str, Any] | None = None,
 ) -> MLPActorCritic:
-    """Train, and return the actor-critic.
+    """Train, and return the actor-critic. Run by every rank alike.
 
     Args:
         env_fn: makes an environment with gymnasium's interface and discrete actions.
         ac_kwargs: passed on to MLPActorCritic.
         seed: of the environment and of torch; each rank derives its own.
-        steps_per_epoch: interactions in an epoch, shared out over the ranks.
+        steps_per_epoch: interactions in an epoch, shared out over the ranks: at least one for each.
         epochs: the most epochs to train for.
         gamma, lam: discount, and lambda of the advantage estimate.
         clip_ratio: how far a ratio of new to old probability may move and still be rewarded.
@@ -188,7 +188,9 @@ def ppo(
     pi_optimizer = torch.optim.Adam(ac.pi.parameters(), lr=pi_lr)
     vf_optimizer = torch.optim.Adam(ac.v.parameters(), lr=vf_lr)
     local_steps = steps_per_epoch // num_procs()
-    buffer = PPOBuffer(int(np.prod(env.observation_space.shape)), local_steps, gamma, lam)
+    if local_steps < 1:
+        raise ValueError(f"steps_per_epoch={steps_per_epoch} is less than one for each of {num_procs()} ranks")
+    buffer = PPOBuffer(gym.spaces.flatdim(env.observation_space), local_steps, gamma, lam)
 
     def measure(batch: Batch) -> dict[str, float]:
         """Both losses and the policy's figures, as the networks are now."""
@@ -220,7 +222,7 @@ def ppo(
         for t in range(local_steps):
             act, val, logp = ac.step(obs)
             next_obs, rew, terminated, truncated, _ = env.step(act)
-            buffer.store(obs, act, rew, val, logp)
+            buffer.store(obs, act, float(rew), val, logp)
             logger.store(VVals=val)
             obs, ep_ret, ep_len = next_obs, ep_ret + float(rew), ep_len + 1
             if terminated or truncated or t == local_steps - 1:

@@ -65,8 +65,13 @@ def test_ppo_gives_the_same_run_for_the_same_seed(run_python: RunPython, tmp_pat
     assert histories[0] == histories[1]
 
 
-def test_ppo_refuses_continuous_actions_by_name(run_python: RunPython, tmp_path: Path) -> None:
-    options = ["--env", "Pendulum-v1", "--output_dir", str(tmp_path / "run")]
-    done = run_python(PPO, *options, check=False)
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [("--env", "Pendulum-v1", "discrete actions only"), ("--steps", "0", "steps_per_epoch=0")],
+)
+def test_ppo_says_what_it_cannot_do(
+    option: str, value: str, complaint: str, run_python: RunPython, output_dir: str
+) -> None:
+    done = run_python(PPO, option, value, "--output_dir", output_dir, check=False)
     assert done.returncode != 0
-    assert "discrete actions only" in done.stderr
+    assert complaint in done.stderr
