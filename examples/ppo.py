@@ -189,7 +189,7 @@ def ppo(
     vf_optimizer = torch.optim.Adam(ac.v.parameters(), lr=vf_lr)
     local_steps = steps_per_epoch // num_procs()
     if local_steps < 1:
-        raise ValueError(f"steps_per_epoch={steps_per_epoch} is less than one for each of {num_procs()} ranks")
+        raise ValueError(f"steps_per_epoch={steps_per_epoch} is less than the number of ranks, {num_procs()}")
     buffer = PPOBuffer(gym.spaces.flatdim(env.observation_space), local_steps, gamma, lam)
 
     def measure(batch: Batch) -> dict[str, float]:
