@@ -129,31 +129,67 @@ static void every_alignment_gives_the_same_bits(void)
     }
 }
 
-/* Fractions, whose products are rounded: a kernel that contracts a * b + c or adds in another order shows. */
+/* Fractions, whose products are rounded, and integers of all 64 bits: a kernel that contracts a * b + c, adds in
+ * another order or converts in another way shows. */
 static void every_target_rounds_alike(void)
 {
-    static double x[LONGEST];
-    static float y[LONGEST];
-    spin_moments first[2] = {of(NULL, 0), of(NULL, 0)}, m[2];
+    static double f64[LONGEST];
+    static float f32[LONGEST];
+    static int64_t i64[LONGEST];
+    static int32_t i32[LONGEST];
+    const void *const x[SPIN_DTYPES] = {f64, f32, i64, i32};
+    spin_moments first[SPIN_DTYPES], m;
+
     for (int64_t n = 1; n <= LONGEST; n += n < 100 ? 1 : 97) {
         for (int64_t i = 0; i < n; i++) {
-            x[i] = uniform() * (i % 7 ? 1.0 : 1e6);
-            y[i] = (float)x[i];
+            const uint64_t bits = next();
+            f64[i] = uniform() * (i % 7 ? 1.0 : -1e6);
+            f32[i] = (float)f64[i];
+            i64[i] = (int64_t)(bits >> 1) >> (bits % 63);
+            i64[i] = i % 3 ? i64[i] : -i64[i] - 1;
+            i32[i] = (int32_t)(i64[i] >> 32);
         }
         int seen = 0;
         for (size_t t = 0; spin_target_name(t) != NULL; t++) {
             if (spin_target_select(spin_target_name(t)) != 0) {
                 continue;
             }
-            m[0] = of(x, n);
-            m[1] = of(NULL, 0);
-            spin_moments_reduce(&m[1], y, n, SPIN_FLOAT32);
-            for (int k = 0; k < 2; k++) {
-                first[k] = seen ? first[k] : m[k];
-                check(same(&m[k], &first[k]), "%s type %d n %lld: fractions", spin_target_name(t), k,
+            for (int k = 0; k < SPIN_DTYPES; k++) {
+                m = of(NULL, 0);
+                spin_moments_reduce(&m, x[k], n, (spin_dtype)k);
+                first[k] = seen ? first[k] : m;
+                check(same(&m, &first[k]), "%s type %d n %lld: rounding", spin_target_name(t), k,
                       (long long)n);
             }
             seen = 1;
+        }
+    }
+    check(spin_target_select(NULL) == 0, "no target at all");
+}
+
+/* One integer at a time: its mean is the double that the language makes of it. */
+static void every_target_converts_integers_alike(void)
+{
+    static const int64_t edges[] = {0, 1, INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 52,
+                                    INT64_C(1) << 53, INT64_C(1) << 54, INT64_C(1) << 62, INT64_MAX};
+    int64_t row[LANES];
+    for (size_t t = 0; spin_target_name(t) != NULL; t++) {
+        if (spin_target_select(spin_target_name(t)) != 0) {
+            continue;
+        }
+        for (int i = 0; i < 20000; i++) {
+            const int64_t far = (int64_t)(next() >> 1) >> (next() % 63);
+            const int64_t edge = edges[next() % 9], step = (int64_t)(next() % 5);
+            const int64_t near_edge = edge > 4 ? edge - step : edge + step;
+            const int64_t v = (i % 2 ? far : near_edge) * (i % 4 < 2 ? 1 : -1);
+            for (int l = 0; l < LANES; l++) {
+                row[l] = v;
+            }
+            spin_moments m = of(NULL, 0);
+            spin_moments_reduce(&m, row, LANES, SPIN_INT64);
+            const double d = (double)v;
+            check(m.mean == d && m.m2 == 0.0 && m.min == d && m.max == d, "%s: %lld", spin_target_name(t),
+                  (long long)v);
         }
     }
     check(spin_target_select(NULL) == 0, "no target at all");
@@ -185,6 +221,7 @@ int main(void)
     targets_are_listed_and_refused();
     every_length_on_every_target();
     every_target_rounds_alike();
+    every_target_converts_integers_alike();
     every_alignment_gives_the_same_bits();
     return report();
 }
