@@ -129,8 +129,8 @@ static void every_alignment_gives_the_same_bits(void)
     }
 }
 
-/* Fractions, whose products are rounded, and integers of all 64 bits: a kernel that contracts a * b + c, adds in
- * another order or converts in another way shows. */
+/* Fractions, whose products are rounded, and integers of all 64 bits: a kernel that contracts a * b + c, adds
+ * in another order or converts in another way shows. */
 static void every_target_rounds_alike(void)
 {
     static double f64[LONGEST];
