@@ -68,7 +68,7 @@ class GraphSaver:
 
     def save(self, folder: str) -> None:
         """Write saved_model.pb, variables/ and model_info.pkl into a folder that does not exist yet."""
-        v1 = _v1()
+        v1 = tensorflow_v1()
         session, keys = self._session, v1.GraphKeys
         with session.graph.as_default():
             saved = v1.global_variables() + v1.get_collection(keys.SAVEABLE_OBJECTS)
@@ -129,7 +129,7 @@ def restore_tf_graph(sess: Any, fpath: str | os.PathLike[str]) -> dict[str, Any]
     Raises:
         OSError: there is no such folder, or it is not whole.
     """
-    v1 = _v1()
+    v1 = tensorflow_v1()
     folder = os.fspath(fpath)
     with open(os.path.join(folder, INFO_NAME), "rb") as file:
         info = pickle.load(file)
@@ -139,7 +139,7 @@ def restore_tf_graph(sess: Any, fpath: str | os.PathLike[str]) -> dict[str, Any]
     return {key: sess.graph.get_tensor_by_name(name) for key, name in named.items()}
 
 
-def _v1() -> Any:
+def tensorflow_v1() -> Any:
     """The interface of TensorFlow 1, in 1 itself and in 2."""
     try:
         import tensorflow
