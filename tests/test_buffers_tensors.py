@@ -184,7 +184,7 @@ def test_b4_b10_tensors_without_real_numbers_are_a_type_error(
 ) -> None:
     m = Moments([1.0])
     for value in (make(), [1.0, make()]):
-        with pytest.raises(TypeError, match=rf"(?s)torch\.Tensor.*{why}"):
+        with pytest.raises(TypeError, match=why):
             m.update(value)
     assert m == Moments([1.0])
 

@@ -1,6 +1,6 @@
 """Tensors on a device: reduced there into a few numbers, merged there, fetched in one copy.
 
-The arithmetic is torch's and alike on every device, so it is tested on the CPU, and on a GPU where there is one.
+The arithmetic is torch's and alike on every device, so it is tested on the CPU, and on a GPU if there is one.
 """
 
 from __future__ import annotations
