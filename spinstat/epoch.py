@@ -87,6 +87,7 @@ class EpochLogger(EpochStore, Logger):
         self.keep_values = keep_values
         self.last_row_info: dict[str, RowInfo] = {}
         self._strict_keys = strict_keys
+        self._left_over: dict[str, int] = {}  # values stored and not logged when the last row was dumped
         self._channel = Channel(self._comm)
         self._row_number = 0  # of rows that communicated: the others may be rank 0's alone
         self._row_communicated = False
@@ -160,10 +161,16 @@ class EpochLogger(EpochStore, Logger):
             self._reduce_batch()
             self._batch = [] if self._always_batch else None
         super().dump_tabular()
+        self._left_over = self._counts()
         self._next_row()
 
     def _is_between_rows(self) -> bool:
-        return super()._is_between_rows() and not any(self._peek(key).count for key in self._keys())
+        return super()._is_between_rows() and self._counts() == self._left_over
+
+    def _counts(self) -> dict[str, int]:
+        """How many values each key has; keys without any are left out."""
+        counts = {key: self._peek(key).count for key in self._keys()}
+        return {key: count for key, count in counts.items() if count}
 
     def _next_row(self) -> None:
         self._row_number += self._row_communicated

@@ -121,6 +121,14 @@ class GrowingFile(io.TextIOBase):
         finally:
             os.close(descriptor)
 
+    def sync(self) -> None:
+        """Have what was written on the disk."""
+        descriptor = self._open()
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
     def cut(self, size: int) -> None:
         """Drop what comes after the first `size` bytes."""
         descriptor = self._open()

@@ -38,8 +38,10 @@ class Logger(StateSaver):
         precision: significant digits of floats in the table, integers in full. None: three digits for all, as
             in Spinning Up.
         new_keys: "add": a key that first appears in a later row becomes a column; "error": AssertionError.
-        resume: continue the file of rows that is in output_dir: same columns, no second header, a torn last
-            line dropped. A folder without one begins as usual.
+        resume: go on with the run in output_dir, from the newest checkpoint of save_state that belongs to a
+            row in the file of rows; later rows are cut off. `load_state()` then gives the state. Without any
+            checkpoint the file is continued as it stands: same columns, no second header, a torn last line
+            dropped. A folder without a run begins as usual.
         keep_last, keep_every, keep_best: rules for the numbered checkpoints of save_state; one that none of
             them keeps is deleted. Without any rule all are kept. keep_last: how many of the newest;
             keep_every: those whose number is a multiple; keep_best: the one with the greatest value of this
@@ -93,7 +95,9 @@ class Logger(StateSaver):
         self.output_dir = self._make_output_dir(output_dir, resume)
         self._folder = None if self.output_dir is None else os.path.abspath(self.output_dir)
         if self.output_dir is not None:
-            self._open_file(os.path.join(self.output_dir, output_fname), resume)
+            name = os.path.join(self.output_dir, output_fname)
+            columns = self._open_run(os.path.abspath(name), resume)
+            self._open_file(name, resume, columns)
         if self._is_root and not quiet:
             self._writers.append(TableWriter(precision))
         self._finalizer = weakref.finalize(self, _close_writers, self._writers, os.getpid())
@@ -109,17 +113,18 @@ class Logger(StateSaver):
             self._show(f"Warning: Log dir {output_dir} already exists! Storing info there anyway.")
         return output_dir
 
-    def _open_file(self, name: str, resume: bool) -> None:
-        columns = None
+    def _open_file(self, name: str, resume: bool, columns: Sequence[str] | None) -> None:
         if self._is_root:
             self._progress = ProgressWriter(name, resume)
             self._writers.append(self._progress)
             self._row_count = self._progress.rows
             columns = self._progress.columns
+            if resume:
+                self._opening = self._progress.opening()
             self._show(f"Logging data to {name}", "green", bold=True)
-        elif resume:
+        elif resume and columns is None:
             columns = read_columns(name)
-        if columns is not None:
+        if columns:
             self.log_headers = list(columns)
             self._columns_before_row = len(columns)
             self.first_row = False
@@ -237,6 +242,10 @@ class Logger(StateSaver):
     def _is_between_rows(self) -> bool:
         """Whether nothing is stored or logged for the next row yet."""
         return not self._row
+
+    def _position(self) -> tuple[int | None, Sequence[str]] | None:
+        """Lines and columns of the file of rows, as ProgressWriter.position; off rank 0 the columns alone."""
+        return (None, self.log_headers) if self._progress is None else self._progress.position()
 
     def _require_whole_row(self) -> None:
         """Raise where the row may not be read yet; always whole here."""

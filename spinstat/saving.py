@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .files import WORK_FOLDER
+from .terminal import warn
+
 if TYPE_CHECKING:
-    from .checkpoint import Checkpoint, Savers
+    from .checkpoint import Checkpoint, Point, Savers
+    from .comm import Comm
 
 
 class StateSaver:
@@ -16,10 +21,15 @@ class StateSaver:
     tf_saver_elements: dict[str, Any]
     tf_saver_info: dict[str, dict[str, str]]
 
+    _comm: Comm
     _is_root: bool
     _folder: str | None
     _savers: Savers | None = None
+    _point: Point | None = None  # the checkpoint that this run has gone on from
+    _opening: tuple[int, Sequence[str]] = (0, ())  # lines and columns of the file of rows when it was opened
+    _last: Checkpoint | None = None
     _rating: object = None  # the last row's value of the column that keep_best names
+    _dumped = 0  # rows since the run began, resumed runs included
 
     if TYPE_CHECKING:  # Logger has them
 
@@ -27,12 +37,21 @@ class StateSaver:
 
         def _is_between_rows(self) -> bool: ...
 
-    def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
-        """Save the state of the run, and the models that the setup_... methods named, on rank 0.
+        def _position(self) -> tuple[int | None, Sequence[str]] | None: ...
 
-        The files are those of Spinning Up: vars.pkl, pyt_save/model.pt and tf1_save/. They are written whole
+    def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
+        """Save the state of the run, and the models that the setup_... methods named.
+
+        Rank 0 writes Spinning Up's files: vars.pkl, pyt_save/model.pt and tf1_save/. They are written whole
         before they replace those of the call before. What cannot be saved is told through `log`, and the rest
-        is saved; `last_checkpoint` has the paths.
+        is saved; `last_checkpoint` has the paths. The states of the global random generators are saved too.
+
+        Other ranks that call this save their own state_dict and generators, for `load_state`. Nothing is
+        communicated: rank 0 may call it alone.
+
+        A run can go on from a checkpoint that is taken when no values are stored or logged that wait for
+        dump_tabular, or else once that has been called. A script that stores nothing, and only logs explicit
+        values, should therefore save after dump_tabular.
 
         Args:
             state_dict: what to keep besides the models, mostly the environment; goes to vars.pkl, as a pickle
@@ -43,13 +62,49 @@ class StateSaver:
         Raises:
             TypeError: itr is no number.
         """
-        if self._is_root:
+        if self._folder is not None:
             self._get_savers().save(state_dict, itr)
+
+    def load_state(self) -> Any:
+        """The state that a resumed run goes on from, with the random generators set to what they were then.
+
+            logger = EpochLogger(output_dir, resume=True)
+            state = logger.load_state()
+            first_epoch = 0 if state is None else state["epoch"] + 1
+
+        Nothing is communicated. Each rank gets what it has saved itself; where not all ranks have saved, or
+        their number is another one, all get what rank 0 has, with a warning. `last_checkpoint` tells where
+        the models are. A pickle is read, which runs whatever code it holds.
+
+        Returns:
+            What save_state was given, less what could not be pickled. None where there is nothing to go on
+            from, and without resume=True: the run begins.
+
+        Raises:
+            ImportError: the state needs a class that is not there; says which, and the ways out.
+            Exception: it cannot be read for another reason; names the file.
+        """
+        from .checkpoint import load_point
+
+        if self._point is None:
+            if self._is_root:
+                self._get_savers().note_start()
+            return None
+        if not self._point.whole and self._comm.size * self._point.resume.size > 1:
+            warn(
+                f"the checkpoint in {self._folder} has no state of each of the {self._comm.size} ranks; all "
+                "go on with that of rank 0, the others with their random generators as they are"
+            )
+        return load_point(self._folder or "", self._comm.rank, self._point)
 
     @property
     def last_checkpoint(self) -> Checkpoint | None:
-        """The paths of the files that this logger has saved last; None before, and off rank 0."""
-        return None if self._savers is None else self._savers.last
+        """The paths of the files that this logger has saved last, or has gone on from; None for none."""
+        if self._last is None and self._point is not None:
+            from .checkpoint import point_files
+
+            self._last = point_files(self._folder or "", self._point)
+        return self._last
 
     def setup_tf_saver(
         self, sess: Any, inputs: Mapping[str, Any] | None, outputs: Mapping[str, Any] | None
@@ -99,8 +154,21 @@ class StateSaver:
 
             Retention(*self._rules)  # raises for what is no rule
 
+    def _open_run(self, file: str, resume: bool) -> Sequence[str] | None:
+        """Go back to where a resumed run goes on from; returns the columns there, None for unknown."""
+        folder = self._folder
+        if folder is None or not os.path.isdir(os.path.join(folder, WORK_FOLDER)):
+            return None
+        from .checkpoint import open_run
+
+        self._point, start = open_run(folder, self._comm.rank, self._comm.size, file, resume)
+        if self._point is not None:
+            self._dumped = self._point.resume.rows
+        return None if start is None else start.columns
+
     def _after_row(self, row: Mapping[str, object]) -> None:
         """Complete the checkpoints that belong to a row that has just been dumped."""
+        self._dumped += 1
         self._rating = row.get(self._rules[2] or "")
         if self._savers is not None:
             self._savers.after_row()
@@ -109,5 +177,8 @@ class StateSaver:
         if self._savers is None:
             from .checkpoint import Savers
 
-            self._savers = Savers(self, self._folder or "", self._rules)
+            comm = self._comm
+            self._savers = Savers(
+                self, self._folder or "", comm.rank, comm.size, self._rules, self._point, self._opening
+            )
         return self._savers

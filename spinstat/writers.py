@@ -193,6 +193,27 @@ class ProgressWriter:
             raise FileNotFoundError(errno.ENOENT, "another file has taken its place")
         self._own.adopt()
 
+    def opening(self) -> tuple[int, Sequence[str]]:
+        """The lines and columns of a resumed file, before rows are added."""
+        return self._own.read_bytes().count(b"\n"), self.columns or ()
+
+    def position(self) -> tuple[int | None, Sequence[str]] | None:
+        """The lines in the file, headers included, and its columns, once they are on the disk.
+
+        None instead where rows still wait to be written; no number of lines where they go to a file of the
+        user's.
+        """
+        if self.file is not self._own:
+            return None, self.columns or ()
+        if self._waiting:
+            return None
+        try:
+            lines = self._own.read_bytes().count(b"\n")
+            self._own.sync()
+        except OSError:  # removed, or its folder: what comes next tells of that
+            return None
+        return lines, self.columns or ()
+
     def close(self) -> None:
         """Write what waits, and close the file that this writer made.
 

@@ -26,7 +26,7 @@ def saved(folder: str, name: str = r"vars(\d+)\.pkl") -> list[int]:
 def generations(folder: str) -> int:
     """How many generations are on the disk; every one has its record."""
     names = os.listdir(os.path.join(folder, ".spinstat"))
-    records = {name.removesuffix(".json") for name in names if name.endswith(".json")}
+    records = {name.removesuffix(".json") for name in names if re.fullmatch(r"c\d+\.json", name)}
     assert records == {name for name in names if re.fullmatch(r"c\d+", name)}
     return len(records)
 

@@ -4,12 +4,25 @@
     lookup        find_checkpoint: the files to read, whatever moment the run ended at
     generations   checkpoints on the disk; drafts, one being written; record, what it consists of
     retention     which of them may go
+    resume        where a run goes on; rows, which row a checkpoint belongs to; random_state, of generators
     pickles       objects as files; graphs, TensorFlow's as folders; swap, one folder in another one's place
 """
 
 from .graphs import check_elements, restore_tf_graph
 from .lookup import Checkpoint, find_checkpoint
+from .resume import Point, load_point, open_run, point_files
 from .retention import Retention
 from .savers import Savers
 
-__all__ = ["Checkpoint", "Retention", "Savers", "check_elements", "find_checkpoint", "restore_tf_graph"]
+__all__ = [
+    "Checkpoint",
+    "Point",
+    "Retention",
+    "Savers",
+    "check_elements",
+    "find_checkpoint",
+    "load_point",
+    "open_run",
+    "point_files",
+    "restore_tf_graph",
+]

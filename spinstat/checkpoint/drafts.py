@@ -183,11 +183,21 @@ def write_record(folder: str, record: Record) -> None:
     Raises:
         OSError: it cannot be written; the one before is kept.
     """
+    write_whole(record_path(folder, record.number), record.to_json())
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file in a work folder, in place of the one that is there, and have it on the disk.
+
+    Raises:
+        OSError: it cannot be written; the one before is kept.
+    """
+    folder = os.path.dirname(path)
     temporary = temporary_name(folder)
     with NewFile(temporary) as file:
-        file.write(record.to_json().encode())
+        file.write(text.encode())
         file.finish()
-        os.replace(temporary, record_path(folder, record.number))
+        os.replace(temporary, path)
     sync_folder(folder)
 
 

@@ -69,7 +69,11 @@ class Shelf:
         """
         if os.path.isdir(self.root):  # one that has vanished is not made anew: who removed it had a reason
             os.makedirs(self.folder, exist_ok=True)
-        return Draft(self.folder, max(self._numbers(_GENERATION), default=0) + 1)
+        return Draft(self.folder, self.newest_number() + 1)
+
+    def newest_number(self) -> int:
+        """The greatest number of a generation, finished or not; 0 where there is none."""
+        return max(self._numbers(_GENERATION), default=0)
 
     def problems(self, record: Record, files: Iterable[StoredFile] | None = None) -> list[str]:
         """What is wrong with the files of a generation, or some of them; nothing where they are whole."""

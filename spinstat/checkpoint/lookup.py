@@ -127,12 +127,31 @@ def _find(shelf: Shelf, records: Sequence[Record], name: str) -> str | None:
         if not known and _age(path) >= _age(_stored(shelf, whole, name)):
             warn(f"{path} is newer than the last checkpoint and did not come with one; it is the one used")
             return path
-    if name not in whole.folders:
-        return _stored(shelf, whole, name)
+    return _rebuilt(shelf, whole, name)
+
+
+def checkpoint_of(shelf: Shelf, record: Record) -> Checkpoint:
+    """The files of one generation: by their plain names where those are still its own."""
+    files: list[str | None] = []
+    for name in plain_names(record.itr):
+        path = os.path.join(shelf.root, name)
+        if name not in record.plain_names():
+            files.append(None)
+        elif _contents(path) == _recorded(record, name):
+            files.append(path)
+        else:
+            files.append(_rebuilt(shelf, record, name))
+    return Checkpoint(int(record.itr) if record.itr else None, *files)
+
+
+def _rebuilt(shelf: Shelf, record: Record, name: str) -> str:
+    """The path of a stored file, or of a temporary folder with the stored files."""
+    if name not in record.folders:
+        return _stored(shelf, record, name)
     made = tempfile.mkdtemp(prefix="spinstat-")
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     target = os.path.join(made, name)
-    shelf.rebuild(whole, name, target)
+    shelf.rebuild(record, name, target)
     return target
 
 

@@ -1,4 +1,4 @@
-"""Objects as files: pickled whole where that works, entry by entry where it does not, and read back."""
+"""Objects as files: pickled whole where that works, entry by entry where it does not."""
 
 from __future__ import annotations
 

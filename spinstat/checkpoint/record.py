@@ -15,6 +15,7 @@ from .pickles import Digest, digest_of
 # maybe from a stranger: no other name in it is ever opened or written.
 _FILE = re.compile(r"vars(-?\d+)?\.pkl|pyt_save/model(-?\d+)?\.pt|tf1_save(-?\d+)?/.+")
 _FOLDER = re.compile(r"tf1_save(-?\d+)?")
+VARS, RANDOM = "vars", "random"  # names of stored files: the state, and that of the random generators
 _STORED = re.compile(r"[a-z]+(-\d+)?")
 
 
@@ -25,6 +26,37 @@ class StoredFile:
     stored: str
     size: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Resume:
+    """What a run needs to know to go on from a checkpoint.
+
+    Attributes:
+        rows: how many were dumped when it counts as taken.
+        lines: of the file of rows then, headers included; None where there is no such file to cut.
+        columns: their names then.
+        serial: how many times the run had called save_state; the same on all ranks for what belongs together.
+        size: the number of ranks.
+    """
+
+    rows: int
+    lines: int | None
+    columns: list[str]
+    serial: int
+    size: int
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Resume:
+        """Read it back from a record."""
+        lines = fields["lines"]
+        return cls(
+            rows=int(fields["rows"]),
+            lines=None if lines is None else int(lines),
+            columns=[str(column) for column in fields["columns"]],
+            serial=int(fields["serial"]),
+            size=int(fields["size"]),
+        )
 
 
 @dataclass
@@ -49,7 +81,7 @@ class Record:
     folders: dict[str, list[str]] = field(default_factory=dict)
     private: dict[str, StoredFile] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
-    resume: dict[str, Any] | None = None
+    resume: Resume | None = None
 
     def to_json(self) -> str:
         """The text of the record's file."""
@@ -72,7 +104,7 @@ class Record:
                 folders={str(name): [*map(str, inner)] for name, inner in fields["folders"].items()},
                 private=_files(fields["private"]),
                 values={str(name): float(value) for name, value in fields["values"].items()},
-                resume=fields["resume"],
+                resume=None if fields["resume"] is None else Resume.from_fields(fields["resume"]),
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not a record of a checkpoint: {error!r}") from error

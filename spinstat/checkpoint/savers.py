@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from .drafts import Draft, write_record
-from .generations import Shelf
 from .graphs import GraphSaver, is_session, save_model
 from .lookup import Checkpoint, plain_names
 from .pickles import describe, digest_of, dump_state, dump_torch
-from .record import Record
+from .random_state import random_state
+from .record import RANDOM, VARS, Record
+from .resume import Point, Start, read_start, shelf_of, write_start
 from .retention import Retention
+from .rows import RowHost, RowLinks
 from .swap import remove_tree
 
 UNCHANGED = "what was there before is unchanged"
 
 
-class Host(Protocol):
+class Host(RowHost, Protocol):
     """What a logger has for its savers. The elements are there when they have been set up."""
 
     pytorch_saver_elements: Any
     tf_saver_elements: dict[str, Any]
-    _rating: object
+    _last: Checkpoint | None
 
     def _pytorch_simple_save(self, itr: int | None = None) -> None: ...
 
     def _tf_simple_save(self, itr: int | None = None) -> None: ...
 
     def _alert(self, message: str) -> None: ...
-
-    def _is_between_rows(self) -> bool: ...
 
 
 class _Saving(NamedTuple):
@@ -41,7 +41,7 @@ class _Saving(NamedTuple):
     draft: Draft
     problems: list[str]
 
-    def add(self, name: str, write: Callable[[], None]) -> None:
+    def add(self, name: str, write: Callable[[], object]) -> None:
         """Run what adds a file to the draft; what it raises is told at the end, and the rest is saved."""
         try:
             write()
@@ -52,47 +52,84 @@ class _Saving(NamedTuple):
 
 
 class Savers:
-    """Takes the checkpoints of a logger.
+    """Takes the checkpoints of a logger, its rank's part of them.
 
     Args:
-        logger: whose folder, log method and saver attributes are used.
+        logger: whose saver attributes, rows and log method are used.
         folder: of the run.
+        rank, size: this process's among those that log together. Rank 0 alone makes plain names and models.
         rules: the arguments of Retention.
+        point: the checkpoint that the run has gone on from, if it has.
+        opening: lines and columns of the file of rows when the logger was made.
     """
 
     def __init__(
-        self, logger: Host, folder: str, rules: tuple[int | None, int | None, str | None]
+        self,
+        logger: Host,
+        folder: str,
+        rank: int,
+        size: int,
+        rules: tuple[int | None, int | None, str | None],
+        point: Point | None,
+        opening: tuple[int, Sequence[str]],
     ) -> None:
-        self.last: Checkpoint | None = None
         self._logger = logger
+        self._is_root = rank == 0
+        self._resumable = 1 if size == 1 else 2  # ranks may be one apart when they are killed
         self._retention = Retention(*rules)
-        self._shelf = Shelf(folder)
+        self._links = RowLinks(logger, size, self._retention.keep_best)
+        self._serial = 0 if point is None else point.resume.serial
+        self._shelf = shelf_of(folder, rank)
         self._shelf.clean()
         self._records = self._shelf.records()
-        self._since = self._records[-1].number + 1 if self._records else 0
-        self._waiting: list[Record] = []
+        self._opening = opening
+        self._start_is_known = point is not None or read_start(self._shelf) is not None
+        self._since = self._first_of_run(point)
         self._current: _Saving | None = None
         self._graph: GraphSaver | None = None
         self._lock = threading.RLock()
+
+    def _first_of_run(self, point: Point | None) -> int:
+        start = read_start(self._shelf) if point is not None else None
+        if start is not None:
+            return start.after + 1
+        return 0 if point is not None else self._shelf.newest_number() + 1
+
+    def note_start(self) -> None:
+        """Write down where the run began, for one that is killed before it can go on from a checkpoint.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if not self._start_is_known and os.path.isdir(self._shelf.root):
+            lines, columns = self._opening
+            write_start(self._shelf, Start(self._shelf.newest_number(), lines, list(columns)))
+            self._start_is_known = True
 
     def save(self, state: object, itr: int | None) -> None:
         """Take a checkpoint of a state and of the models that are set up."""
         suffix = suffix_of(itr)
         logger = self._logger
+        self._serial += 1
 
         def add_parts(saving: _Saving) -> None:
             self._add_vars(saving, state, suffix)
-            if hasattr(logger, "tf_saver_elements"):
+            if self._is_root and hasattr(logger, "tf_saver_elements"):
                 logger._tf_simple_save(itr)
-            if hasattr(logger, "pytorch_saver_elements"):
+            if self._is_root and hasattr(logger, "pytorch_saver_elements"):
                 logger._pytorch_simple_save(itr)
+            saving.add("the random generators", lambda: saving.draft.add(
+                RANDOM, RANDOM, lambda file: file.write(random_state().encode()), private=True
+            ))
 
-        self._take(suffix, add_parts)
+        self._take(suffix, add_parts, self._serial)
 
     def _add_vars(self, saving: _Saving, state: object, suffix: str) -> None:
         name = plain_names(suffix)[0]
+        private = not self._is_root
+        own_name = VARS if private else name
         try:
-            missing = saving.draft.add(name, "vars", lambda file: dump_state(state, file))
+            missing = saving.draft.add(own_name, VARS, lambda file: dump_state(state, file), private)
         except OSError as error:
             saving.problems.append(f"could not write {name}: {error.strerror or error}; {UNCHANGED}")
             return
@@ -129,24 +166,28 @@ class Savers:
             self._graph = GraphSaver(elements)
         return self._graph.save
 
-    def _take(self, suffix: str, add_parts: Callable[[_Saving], None]) -> None:
+    def _take(
+        self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None = None
+    ) -> None:
         """Take a checkpoint, or add to the one being taken."""
         with self._lock:
             if self._current is not None:
                 add_parts(self._current)
                 return
             problems: list[str] = []
-            record = self._write(suffix, add_parts, problems)
+            record = self._write(suffix, add_parts, serial, problems)
             if record is not None:
                 self._records.append(record)
-                self.last = self._publish(record, problems)
+                if self._is_root:
+                    self._logger._last = self._publish(record, problems)
                 self._prune(problems)
         self._tell(problems)
 
     def _write(
-        self, suffix: str, add_parts: Callable[[_Saving], None], problems: list[str]
+        self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None, problems: list[str]
     ) -> Record | None:
         try:
+            self.note_start()
             draft = self._shelf.draft()
         except OSError as error:
             problems.append(f"could not save the state: {error}")
@@ -157,36 +198,27 @@ class Savers:
                 add_parts(self._current)
             finally:
                 self._current = None
-            if not draft.record.files:
-                return None
+            if not draft.record.files and VARS not in draft.record.private:
+                return None  # nothing could be saved
             try:
-                self._rate(draft.record, self._logger._is_between_rows())
+                self._links.join(draft.record, serial)
                 return draft.commit(suffix)
             except OSError as error:
                 problems.append(f"could not save the state: {error.strerror or error}; {UNCHANGED}")
                 return None
 
-    def _rate(self, record: Record, from_last_row: bool) -> None:
-        """Note what keep_best compares, now or when the row being built is dumped."""
-        if not from_last_row:
-            self._waiting.append(record)
-        elif self._retention.keep_best is not None:
-            record.rate(self._retention.keep_best, self._logger._rating)
-
     def after_row(self) -> None:
         """Complete the records of the checkpoints that belong to the row just dumped."""
-        waiting, self._waiting = self._waiting, []
         problems: list[str] = []
-        if self._retention.keep_best is None:
-            return
-        for record in waiting:
-            record.rate(self._retention.keep_best, self._logger._rating)
-            try:
-                write_record(self._shelf.folder, record)
-            except OSError as error:
-                problems.append(f"could not complete the record of checkpoint {record.itr}: {error}")
-        if waiting:
-            self._prune(problems)
+        with self._lock:
+            completed = [record for record in self._links.after_row() if record in self._records]
+            for record in completed:
+                try:
+                    write_record(self._shelf.folder, record)
+                except OSError as error:
+                    problems.append(f"could not complete the record of a checkpoint: {error}")
+            if completed:
+                self._prune(problems)
         self._tell(problems)
 
     def _tell(self, problems: list[str]) -> None:
@@ -205,7 +237,7 @@ class Savers:
         return Checkpoint(int(record.itr) if record.itr else None, *map(found.get, names))
 
     def _prune(self, problems: list[str]) -> None:
-        for record in self._retention.superfluous(self._records, self._since):
+        for record in self._retention.superfluous(self._records, self._since, self._resumable):
             try:
                 self._remove(record)
             except OSError as error:

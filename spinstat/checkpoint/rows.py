@@ -1,0 +1,78 @@
+"""Which row of the run a checkpoint belongs to, and so whether the run can go on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .record import Record, Resume
+
+
+class RowHost(Protocol):
+    """What a logger tells of its rows."""
+
+    _rating: object  # the last row's value of the column that checkpoints are compared by
+    _dumped: int  # rows, since the run began
+
+    def _is_between_rows(self) -> bool: ...
+
+    def _position(self) -> tuple[int | None, Sequence[str]] | None: ...
+
+
+@dataclass
+class _Belated:
+    """A checkpoint whose row is not on the disk yet."""
+
+    record: Record
+    rows: int  # how many have been dumped when its own has
+    serial: int | None  # of the call of save_state; None for a model saved alone: no run goes on from that
+
+
+class RowLinks:
+    """Ties checkpoints to rows.
+
+    A script may save before it logs, as Spinning Up's do, or after. Where values are stored or logged for a
+    row that has not been dumped, the checkpoint belongs to that row: a run that went on from it, and the row
+    not in the file, would never write it. So its record is completed after the dump.
+
+    Args:
+        host: the logger.
+        size: the number of ranks.
+        column: the one that checkpoints are compared by, if any.
+    """
+
+    def __init__(self, host: RowHost, size: int, column: str | None) -> None:
+        self._host = host
+        self._size = size
+        self._column = column
+        self._belated: list[_Belated] = []
+
+    def join(self, record: Record, serial: int | None) -> None:
+        """Complete the record of a checkpoint being taken, or do so when its row is dumped."""
+        between = self._host._is_between_rows()
+        belated = _Belated(record, self._host._dumped + (not between), serial)
+        if not (between and self._complete(belated)):
+            self._belated.append(belated)
+
+    def after_row(self) -> list[Record]:
+        """Complete the records of the checkpoints that belong to the row just dumped; returns them."""
+        belated, self._belated = self._belated, []
+        self._belated = [each for each in belated if not self._complete(each)]
+        return [each.record for each in belated]
+
+    def _complete(self, belated: _Belated) -> bool:
+        """Fill in what depends on the row of a checkpoint; False where that is not on the disk yet."""
+        record, host = belated.record, self._host
+        if self._column is not None and belated.rows == host._dumped:
+            record.rate(self._column, host._rating)
+        if belated.serial is None:
+            return True
+        position = host._position()
+        if position is None:
+            return False
+        lines, columns = position
+        if lines is not None:
+            lines -= host._dumped - belated.rows
+        record.resume = Resume(belated.rows, lines, list(columns), belated.serial, self._size)
+        return True
