@@ -61,8 +61,8 @@ class TorchComm(Comm):
         found = dist.get_rank(group), dist.get_world_size(group)
         if found != (self.rank, self.size):
             raise RuntimeError(
-                f"the environment said rank {self.rank} of {self.size}, the torch.distributed group made since "
-                f"says {found[0]} of {found[1]}: make the logger after the group, or pass comm="
+                f"the environment said rank {self.rank} of {self.size}, the torch.distributed group made "
+                f"since says {found[0]} of {found[1]}: make the logger after the group, or pass comm="
             )
         return group
 

@@ -57,7 +57,7 @@ def run_job(
             status: int | None = job.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-            os.killpg(job.pid, signal.SIGTERM)  # a launcher then ends the ranks, which have their own sessions
+            os.killpg(job.pid, signal.SIGTERM)  # a launcher ends the ranks, which have their own sessions
             try:
                 job.wait(5)
             except subprocess.TimeoutExpired:
