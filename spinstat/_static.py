@@ -70,7 +70,7 @@ def stored_attributes(obj: object) -> dict[Any, Any]:
     """A copy of what the instance stores: its dictionary, then those of its slots that are set."""
     stored = class_attribute(type(obj), "__dict__")
     values: Any = _read(stored, obj) if _is_c_attribute(stored) else None
-    found: dict[Any, Any] = dict.copy(values) if issubclass(type(values), dict) else {}
+    found: dict[Any, Any] = dict(list(dict.items(values))) if issubclass(type(values), dict) else {}
     for base in mro(type(obj)):
         members = _namespace(base)
         if "__slots__" not in members:

@@ -65,12 +65,15 @@ def dumps_config(config: object, exp_name: object = None) -> str:
     Raises:
         TypeError: exp_name is given, and config does not become a JSON object that could hold it.
     """
-    if exp_name is not None and issubclass(type(config), dict):
+    if exp_name is None:
+        converted = convert_json(config)
+    elif issubclass(type(config), dict):
         # Added before the conversion, which keeps keys apart that only read alike.
-        config = {**dict.copy(config), "exp_name": exp_name}  # type: ignore[arg-type]
-        exp_name = None
-    converted = convert_json(config)
-    if exp_name is not None:
+        entries: list[tuple[Any, Any]] = list(dict.items(config))  # type: ignore[arg-type]
+        others = [entry for entry in entries if not _is_str(entry[0], "exp_name")]
+        converted = _Converter().mapping(config, [*others, ("exp_name", exp_name)])
+    else:
+        converted = convert_json(config)
         if not isinstance(converted, dict):
             raise TypeError(
                 f"save_config needs a dict to write exp_name={clip(describe(exp_name), 100)!r} into, but got "
@@ -104,7 +107,7 @@ class _Converter:
         if plain is not _NOT_PLAIN:
             return plain  # type: ignore[return-value]
         if issubclass(cls, dict):
-            return self._dict(obj, list(dict.items(obj)), depth, inside_object)
+            return self.mapping(obj, list(dict.items(obj)), depth, inside_object)
         if issubclass(cls, list):
             return self._list(obj, list.__getitem__(obj, slice(None)), depth, inside_object)
         if issubclass(cls, tuple):
@@ -139,7 +142,11 @@ class _Converter:
 
         return self._enter(obj, len(values), depth, build)
 
-    def _dict(self, obj: object, items: list[tuple[Any, Any]], depth: int, inside_object: bool) -> Json:
+    def mapping(
+        self, obj: object, items: list[tuple[Any, Any]], depth: int = 0, inside_object: bool = False
+    ) -> Json:
+        """JSON of obj, which holds these (key, value)."""
+
         def build() -> Json:
             rows = [
                 (text, class_name(type(key)), self.convert(value, depth + 1, inside_object))
@@ -161,7 +168,7 @@ class _Converter:
         before = self._left
         self._left = allowed = min(before, MAX_OBJECT_VALUES)
         try:
-            return {text: self._dict(obj, public, depth, inside_object=True)}
+            return {text: self.mapping(obj, public, depth, inside_object=True)}
         finally:
             self._left += before - allowed
 
@@ -233,6 +240,10 @@ def _told_apart(rows: list[tuple[str, str, Json]]) -> dict[str, Json]:
                 name = f"{text} ({kind})" if counts[kind] == 1 else f"{text} ({kind} {counts[kind]})"
             told[name] = value
     return dict(sorted(told.items()))
+
+
+def _is_str(key: Any, text: str) -> bool:
+    return issubclass(type(key), str) and str.__eq__(key, text)
 
 
 def _is_public(name: object) -> bool:

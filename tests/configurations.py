@@ -35,6 +35,9 @@ def saved(config: object) -> Any:
 def function() -> None: ...
 
 
+def lambda_return() -> None: ...
+
+
 class Net:
     """Stores nothing and has no str of its own."""
 

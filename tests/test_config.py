@@ -149,6 +149,40 @@ def test_E8_objects_are_capped() -> None:
     assert len(json.dumps(long)) < 250_000
 
 
+def test_E8_many_objects_and_branching_texts_are_capped_together() -> None:
+    config = saved({"objects": [types.SimpleNamespace(rows=list(range(900))) for _ in range(100)], "lr": 0.1})
+    shown = [rows for item in config["objects"] if isinstance(item, dict) for rows in item.values()]
+    assert 15 < sum(isinstance(space["rows"], list) for space in shown) < 25
+    assert config["lr"] == 0.1
+    asked = 0
+
+    class Leaf:
+        def __repr__(self) -> str:
+            nonlocal asked
+            asked += 1
+            return "leaf"
+
+    tree: Any = Leaf()
+    for _ in range(15):
+        tree = (tree, tree)
+    assert "... 2 items" in saved(functools.partial(print, tree))
+    assert 0 < asked <= 1000
+
+
+def test_settings_of_other_libraries_keep_their_values_within_an_object() -> None:
+    class Attrs:
+        __attrs_attrs__ = ()
+
+        def __init__(self) -> None:
+            self.rate = 0.1
+
+        def __str__(self) -> str:
+            return "Attrs(0.1)"
+
+    (attributes,) = saved(types.SimpleNamespace(a=Attrs())).values()
+    assert attributes == {"a": {"Attrs(0.1)": {"rate": 0.1}}}
+
+
 def test_a_large_configuration_of_plain_values_is_written_whole() -> None:
     config = {f"key{i:05}": [i, {"a": i}] for i in range(5000)}
     assert saved(config) == config

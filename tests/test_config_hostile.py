@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import importlib.abc
+import importlib.util
 import sys
 import threading
 import types
@@ -15,6 +17,8 @@ import numpy as np
 import pytest
 from configurations import Net, saved, strict
 from conftest import RunPython
+
+from spinstat.config import dumps_config
 
 
 class CalledError(Exception):
@@ -36,8 +40,8 @@ class RaisingEverything:
     def __init__(self) -> None:
         self.__dict__["x"] = 1
 
-    __getattribute__ = __eq__ = __bool__ = __len__ = __iter__ = __format__ = __float__ = __index__ = never  # type: ignore[assignment]
-    __hash__ = __repr__ = __reduce__ = __contains__ = __getitem__ = __int__ = __call__ = never  # type: ignore[assignment]
+    __getattribute__ = __eq__ = __bool__ = __len__ = __iter__ = __format__ = __float__ = __index__ = never
+    __hash__ = __repr__ = __reduce__ = __contains__ = __getitem__ = __int__ = __call__ = never
 
 
 class AnyAttribute:
@@ -55,13 +59,13 @@ class RaisingProperties:
         self.value = 1
 
     started = property(never)
-    __name__ = property(never)  # type: ignore[assignment]
+    __name__ = property(never)
     __len__ = property(never)
 
 
 class RaisingDict:
-    __dict__ = property(never)  # type: ignore[assignment]
-    __class__ = property(never)  # type: ignore[assignment]
+    __dict__ = property(never)
+    __class__ = property(never)
 
 
 class Pretender:
@@ -71,7 +75,7 @@ class Pretender:
 
 
 class Metaclass(type):
-    __getattribute__ = __instancecheck__ = __subclasscheck__ = __eq__ = __repr__ = never  # type: ignore[assignment]
+    __getattribute__ = __instancecheck__ = __subclasscheck__ = __eq__ = __repr__ = never
     __hash__ = type.__hash__
 
 
@@ -80,35 +84,35 @@ class RaisingClass(metaclass=Metaclass):
 
 
 class RaisingDictionary(dict):  # type: ignore[type-arg]
-    items = keys = values = __iter__ = __len__ = __getitem__ = __bool__ = __repr__ = never  # type: ignore[assignment]
+    items = keys = values = __iter__ = __len__ = __getitem__ = __bool__ = __repr__ = never
 
 
 class RaisingList(list):  # type: ignore[type-arg]
-    __iter__ = __len__ = __getitem__ = __bool__ = __repr__ = never  # type: ignore[assignment]
+    __iter__ = __len__ = __getitem__ = __bool__ = __repr__ = never
 
 
 class RaisingTuple(tuple):  # type: ignore[type-arg]
-    __iter__ = __len__ = __getitem__ = __bool__ = __repr__ = never  # type: ignore[assignment]
+    __iter__ = __len__ = __getitem__ = __bool__ = __repr__ = never
 
 
 class RaisingString(str):
-    __str__ = __repr__ = __len__ = __eq__ = __lt__ = encode = never  # type: ignore[assignment]
+    __str__ = __repr__ = __len__ = __eq__ = __lt__ = encode = never
     __hash__ = str.__hash__
 
 
 class RaisingInt(int):
-    __repr__ = __str__ = __int__ = __index__ = __bool__ = __eq__ = __lt__ = never  # type: ignore[assignment]
+    __repr__ = __str__ = __int__ = __index__ = __bool__ = __eq__ = __lt__ = never
     __hash__ = int.__hash__
 
 
 class RaisingFloat(float):
-    __repr__ = __str__ = __float__ = __bool__ = __eq__ = __lt__ = never  # type: ignore[assignment]
+    __repr__ = __str__ = __float__ = __bool__ = __eq__ = __lt__ = never
     __hash__ = float.__hash__
 
 
 class RaisingArray(np.ndarray):
-    tolist = __array_finalize__ = view = astype = __repr__ = never  # type: ignore[assignment]
-    shape = dtype = size = property(never)  # type: ignore[assignment]
+    tolist = __array_finalize__ = view = astype = __repr__ = never
+    shape = dtype = size = property(never)
 
 
 class NotAString:
@@ -144,11 +148,11 @@ def _array() -> np.ndarray[Any, Any]:
 
 def _raising_array() -> object:
     array = _array()
-    finalize, RaisingArray.__array_finalize__ = RaisingArray.__array_finalize__, lambda *_: None  # type: ignore[assignment, method-assign]
+    finalize, RaisingArray.__array_finalize__ = RaisingArray.__array_finalize__, lambda *_: None  # type: ignore[assignment]
     try:
         return array.view(RaisingArray)
     finally:
-        RaisingArray.__array_finalize__ = finalize  # type: ignore[method-assign]
+        RaisingArray.__array_finalize__ = finalize
 
 
 HERE = __name__
@@ -188,6 +192,24 @@ CASES: dict[str, tuple[object, object]] = {
 @pytest.mark.parametrize(("value", "expected"), CASES.values(), ids=CASES)
 def test_E8_the_object_is_told_and_none_of_its_code_is_run(value: object, expected: object) -> None:
     assert saved({"k": value, "in": [(value,)]}) == {"k": expected, "in": [[expected]]}
+
+
+def test_exp_name_is_added_to_a_dict_whose_methods_raise() -> None:
+    assert strict(dumps_config(RaisingDictionary(a=1), "e")) == {"a": 1, "exp_name": "e"}
+
+
+def test_a_library_whose_import_was_put_off_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loader(importlib.abc.Loader):
+        exec_module = never
+
+    spec = importlib.util.spec_from_loader("tensorflow", importlib.util.LazyLoader(Loader()))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "tensorflow", module)
+    assert saved([Net()]) == ["<configurations.Net object>"]
+    with pytest.raises(CalledError):
+        _ = module.anything
 
 
 def test_interrupts_pass_through() -> None:

@@ -16,11 +16,24 @@ import uuid
 import numpy as np
 import pytest
 import torch
-from configurations import Colour, Inner, Level, Mode, Net, Point, Sized, Slotted, function, saved
+from configurations import (
+    Colour,
+    Inner,
+    Level,
+    Mode,
+    Net,
+    Point,
+    Sized,
+    Slotted,
+    function,
+    lambda_return,
+    saved,
+)
 from conftest import RunPython
 
 INNER = "Inner(rate=0.1, names=frozenset({'a', 'b'}))"
 SPACES = types.SimpleNamespace(a=types.SimpleNamespace(b=1))
+LONG = np.longdouble("1e4000")  # finite where longdouble is longer than float64
 META_SUMMARY = "Tensor of shape (3,), dtype torch.float32, values not available (NotImplementedError)"
 
 CASES: dict[str, tuple[object, object]] = {
@@ -30,6 +43,7 @@ CASES: dict[str, tuple[object, object]] = {
     "E2 float32": (np.float32(1e-3), float(np.float32(1e-3))),
     "E2 float16": (np.float16(0.5), 0.5),
     "E2 longdouble": (np.longdouble(0.25), 0.25),
+    "E2 a longdouble beyond float64": (LONG, "1e+4000" if np.isfinite(LONG) else "Infinity"),
     "E2 int64": (np.int64(3), 3),
     "E2 uint64": (np.uint64(2**64 - 1), 2**64 - 1),
     "E2 bool_": (np.bool_(True), True),
@@ -42,7 +56,7 @@ CASES: dict[str, tuple[object, object]] = {
     "E2 bools": (np.array([True, False]), [True, False]),
     "E2 E7 an array with NaN": (np.array([np.nan, np.inf, 1]), ["NaN", "Infinity", 1.0]),
     "E2 an array of objects": (np.array([Net, None, {2}], object), ["Net", None, "{2}"]),
-    "E2 a masked array": (np.ma.array([1, 2], mask=[0, 1]), [1, None]),
+    "E2 a masked array": (np.ma.array([1, 2], mask=[False, True]), [1, None]),
     "E2 dates": (np.array(["2020-01-01", "NaT"], "M8[ns]"), ["2020-01-01T00:00:00.000000000", "NaT"]),
     "E2 a date": (np.datetime64("2020-01-01"), "2020-01-01"),
     "E2 a duration": (np.timedelta64(5, "D"), "5 days"),
@@ -62,7 +76,10 @@ CASES: dict[str, tuple[object, object]] = {
     "E7 NumPy's inf": (np.float64(np.inf), "Infinity"),
     "E7 inf as a key": ({math.inf: 1}, {"Infinity": 1}),
     "E8 a lambda": (lambda x: x, "<function <lambda>>"),
-    "E8 a partial": (functools.partial(function, 1, b=""), "functools.partial(<function function>, 1, b='')"),
+    "E8 a partial": (
+        functools.partial(sorted, [], key=function),
+        "functools.partial(<built-in function sorted>, [], key=<function function>)",
+    ),
     "E8 a partial of a method": (
         functools.partial(Sized().method),
         "functools.partial(<bound method Sized.method of <configurations.Sized object>>)",
@@ -71,6 +88,7 @@ CASES: dict[str, tuple[object, object]] = {
     "E8 an object that stores nothing": (Net(), "<configurations.Net object>"),
     "E8 an iterator": (iter([1]), "<list_iterator object>"),
     "a function": (function, "function"),
+    "a function with lambda in its name": (lambda_return, "lambda_return"),
     "a builtin": (len, "len"),
     "a ufunc": (np.tanh, "tanh"),
     "a method": (Sized().method, "method"),
