@@ -17,13 +17,14 @@ CSRC = ROOT / "csrc"
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
-    [{"files", "growing"}, {"row"}, {"terminal"}, {"watchdog"}],
+    [{"files", "growing"}, {"row"}, {"stderr"}, {"terminal"}, {"unpickling"}, {"watchdog"}],
     [{"comm"}],
     [{"exchange"}],
-    [{"writers"}, {"config", "_describe", "_elements", "_static"}, {"checkpoint"}, {"ranks"}, {"sync"}],
+    [{"writers"}, {"config", "_describe", "_elements", "_static"}, {"checkpoint"}, {"ranks"}, {"sync"},
+     {"envs", "env_description"}],
     [{"logger", "saving"}],
     [{"epoch"}],
-    [{"policy"}, {"plot"}, {"envs"}, {"launch", "_rank_main", "user_config"}],
+    [{"policy", "playing", "_torch_models", "_tf_models"}, {"plot"}, {"launch", "_rank_main", "user_config"}],
     [{"run"}],
     [{"utils"}],
     [{"__init__"}],

@@ -1,0 +1,77 @@
+"""The command line: python -m spinstat.run COMMAND ..., where COMMAND --help tells more."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from .stderr import note
+
+
+class Command(NamedTuple):
+    """A command: what it does in a line, its arguments, and what runs it and returns the exit status."""
+
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def _add_test_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("fpath", metavar="DIR", help="the run's folder; its pickles run code: trust it")
+    parser.add_argument("--len", "-l", type=int, default=0, help="end episodes after LEN steps; 0: do not")
+    parser.add_argument("--episodes", "-n", type=int, default=100, help="how many to play (100)")
+    parser.add_argument("--norender", "-nr", action="store_true", help="do not call env.render()")
+    parser.add_argument(
+        "--itr", "-i", type=int, default=-1, help="number of the checkpoint; -1: the last (-1)"
+    )
+    parser.add_argument(
+        "--deterministic", "-d", action="store_true", help="likeliest actions, where the model can"
+    )
+
+
+def _test_policy(args: argparse.Namespace) -> int:
+    from .policy import Itr, load_policy_and_env, run_policy
+
+    itr: Itr = args.itr if args.itr >= 0 else "last"
+    try:
+        env, get_action = load_policy_and_env(args.fpath, itr, args.deterministic)
+    except Exception as error:  # what unpickling raises is up to whoever wrote what is unpickled
+        return _fail(error)
+    try:
+        run_policy(env, get_action, args.len, args.episodes, not args.norender)
+    except AssertionError as error:
+        if env is not None:  # one of the environment's or the policy's own: its traceback is of use
+            raise
+        return _fail(error)
+    return 0
+
+
+COMMANDS = {
+    "test_policy": Command("play a saved policy and show a table", _add_test_policy_arguments, _test_policy),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit status: 2 for a command line that is none, 1 for what went wrong.
+
+    Args:
+        words: the command line without the program; None: this process's.
+    """
+    parser = argparse.ArgumentParser(prog="python -m spinstat.run", description="Work with runs.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        own = commands.add_parser(name, help=command.summary, description=f"{command.summary.capitalize()}.")
+        command.add_arguments(own)
+    args = parser.parse_args(words)
+    return COMMANDS[args.command].run(args)
+
+
+def _fail(error: Exception) -> int:
+    note("\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]))
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
