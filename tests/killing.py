@@ -134,7 +134,7 @@ def look(folder: str) -> None:
 
 
 def killed_at_call(number: int) -> None:
-    """Have this process killed at the number-th call that changes the disk, in the middle of it for a write."""
+    """Have this process killed at the number-th call that changes the disk; for a write, in its middle."""
     left = [number]
 
     def wrap(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
