@@ -154,8 +154,7 @@ def _entry(description: Mapping[str, Any], key: str) -> Any:
 
 
 def _from_spec(text: str, description: Mapping[str, Any]) -> Any:
-    import gymnasium
-
+    gymnasium = _library("gymnasium")
     spec = gymnasium.envs.registration.EnvSpec.from_json(text)
     with _registered(description):
         return gymnasium.make(spec)
@@ -165,7 +164,7 @@ def _from_id(entry: Mapping[str, Any], description: Mapping[str, Any]) -> Any:
     library = entry["library"]
     if library not in ("gymnasium", "gym"):
         raise Unavailable(f"{library!r} is neither gymnasium nor gym")
-    gym = _import(library)
+    gym = _library(library)
     options = {} if entry["max_episode_steps"] is None else {"max_episode_steps": entry["max_episode_steps"]}
     with _registered(description):
         return gym.make(entry["id"], **options, **entry["kwargs"])
@@ -187,6 +186,14 @@ _WAYS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "id": _from_id,
     "factory": _from_factory,
 }
+
+
+def _library(name: str) -> Any:
+    try:
+        return _import(name)
+    except ImportError as error:
+        package = "'spinstat[gym]'" if name == "gymnasium" else name
+        raise Unavailable(f"{name} is not installed: pip install {package} ({error})") from error
 
 
 def _import(module: str) -> Any:
