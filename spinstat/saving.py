@@ -28,6 +28,7 @@ class StateSaver:
     _point: Point | None = None  # the checkpoint that this run has gone on from
     _opening: tuple[int, Sequence[str]] = (0, ())  # lines and columns of the file of rows when it was opened
     _last: Checkpoint | None = None
+    _recorded_env: object = None
     _rating: object = None  # the last row's value of the column that keep_best names
     _dumped = 0  # rows since the run began, resumed runs included
 
@@ -56,14 +57,39 @@ class StateSaver:
         Args:
             state_dict: what to keep besides the models, mostly the environment; goes to vars.pkl, as a pickle
                 (joblib.load and pickle.load read it). With cloudpickle installed, lambdas and the classes of
-                the script itself are saved too. An entry that cannot be pickled is left out.
+                the script itself are saved too. An entry that cannot be pickled is left out. For the
+                environment in "env", with what makes it in "env_fn" if you like, env.json tells how to make
+                it again; a warning tells when neither that nor the pickle will do.
             itr: number in the names of the files (vars10.pkl). None: none, each call replaces the last one.
 
         Raises:
             TypeError: itr is no number.
         """
         if self._folder is not None:
+            before = self._last
             self._get_savers().save(state_dict, itr)
+            if self._is_root and isinstance(state_dict, Mapping):
+                saved = None if self._last is None or self._last is before else self._last.vars
+                self._record_env(state_dict, saved)
+
+    def _record_env(self, state: Mapping[str, object], vars_path: str | None) -> None:
+        """Write env.json for an environment that is saved for the first time, and try what was saved."""
+        env = state.get("env")
+        if env is None or env is self._recorded_env:
+            return
+        self._recorded_env = env
+        from .envs import record
+
+        try:
+            reasons = record(self._folder or "", state, vars_path)
+        except OSError as error:
+            warn(str(error))
+            return
+        if reasons:
+            warn(
+                "nothing that was saved will give the environment of this run back, to play its policy in: "
+                f"{'; '.join(reasons)}. Give save_state what makes it, as 'env_fn'"
+            )
 
     def load_state(self) -> Any:
         """The state that a resumed run goes on from, with the random generators set to what they were then.

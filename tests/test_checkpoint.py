@@ -6,9 +6,11 @@ import os
 import pickle
 import shutil
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import joblib
 import numpy as np
 import pytest
@@ -133,7 +135,8 @@ def test_a_state_without_cloudpickle_is_a_plain_pickle(output_dir: str, run_pyth
 
 def test_F6_one_entry_that_cannot_be_pickled_does_not_lose_the_others(output_dir: str) -> None:
     logger = Recorder(output_dir)
-    logger.save_state({"env": Env(), "step": 5})
+    with pytest.warns(UserWarning, match="environment of this run"):
+        logger.save_state({"env": Env(), "step": 5})
     assert load(output_dir, "vars.pkl") == {"step": 5}
     message = logger.only_message()
     assert "could not pickle state_dict" in message
@@ -143,7 +146,8 @@ def test_F6_one_entry_that_cannot_be_pickled_does_not_lose_the_others(output_dir
 def test_F4_a_state_that_cannot_be_pickled_leaves_the_last_good_one(output_dir: str) -> None:
     logger = Recorder(output_dir)
     logger.save_state({"env": [1]})
-    logger.save_state({"env": threading.Lock()})
+    with pytest.warns(UserWarning, match="environment of this run"):
+        logger.save_state({"env": threading.Lock()})
     assert load(output_dir, "vars.pkl") == {"env": [1]}
     message = logger.only_message()
     assert message.startswith("Warning: could not pickle state_dict.")
@@ -194,7 +198,7 @@ def test_F5_any_other_error_of_an_entry_is_told_once_with_its_reason(
     output_dir: str, error: type[Exception]
 ) -> None:
     logger = Recorder(output_dir)
-    logger.save_state({"env": Raises(error), "step": 2})
+    logger.save_state({"state": Raises(error), "step": 2})
     assert load(output_dir, "vars.pkl") == {"step": 2}
     assert "in __reduce__" in logger.only_message()
 
@@ -202,7 +206,7 @@ def test_F5_any_other_error_of_an_entry_is_told_once_with_its_reason(
 def test_a_quiet_logger_warns_of_what_is_missing(output_dir: str) -> None:
     logger = Logger(output_dir, quiet=True)
     with pytest.warns(UserWarning, match="could not pickle state_dict"):
-        logger.save_state({"env": threading.Lock(), "step": 2})
+        logger.save_state({"lock": threading.Lock(), "step": 2})
 
 
 def test_the_pytorch_saver_saves_the_module_as_it_is_at_the_time(output_dir: str) -> None:
@@ -332,3 +336,20 @@ def test_a_plain_name_that_cannot_be_replaced_is_told_and_the_checkpoint_is_foun
     logger.save_state({"a": 1})
     assert "could not replace vars.pkl" in logger.only_message()
     assert joblib.load(find_checkpoint(output_dir).vars) == {"a": 1}
+
+
+def test_the_environment_is_described_when_it_is_saved(output_dir: str) -> None:
+    EpochLogger(output_dir).save_state({"env": gymnasium.make("CartPole-v1")})
+    with open(os.path.join(output_dir, "env.json")) as file:
+        assert "CartPole-v1" in file.read()
+
+
+def test_F6_an_environment_that_nothing_gives_back_is_told_at_the_first_save(output_dir: str) -> None:
+    logger = Recorder(output_dir)
+    env = Env()
+    with pytest.warns(UserWarning, match="environment of this run back"):
+        logger.save_state({"env": env, "step": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        logger.save_state({"env": env, "step": 2})
+        logger.save_state({"env": {"a": 1}, "step": 3})

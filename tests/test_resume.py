@@ -246,7 +246,7 @@ def test_a_state_that_could_not_be_pickled_at_all_resumes_with_the_models(output
     logger = EpochLogger(output_dir)
     logger.setup_pytorch_saver(torch.ones(1))
     logger.store(X=0.0)
-    logger.save_state({"env": threading.Lock()})
+    logger.save_state({"lock": threading.Lock()})
     log(logger, 0)
     logger, state = resumed(output_dir)
     assert state == {}
