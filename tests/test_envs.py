@@ -235,7 +235,8 @@ def test_a_factory_in_the_state_makes_the_environment(output_dir: str) -> None:
         (b"\x80\x04\x8c\x0bnumpy._core\x94\x8c\x06no_one\x94\x93.", "install numpy>=2"),
         (None, "there is no such file"),
     ],
-    ids=["empty", "garbage", "a list", "without env", "env None", "F5 missing module", "F8 numpy 2", "no file"],
+    ids=["empty", "garbage", "a list", "without env", "env None", "F5 missing module", "F8 numpy 2",
+         "no file"],
 )  # fmt: skip
 def test_F5_no_environment_keeps_the_reason_and_run_policy_tells_it(
     output_dir: str, content: bytes | None, reason: str
