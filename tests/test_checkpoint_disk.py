@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import joblib
 import pytest
 import torch
+from checkpoints import Recorder
 
-from spinstat import EpochLogger, Logger
+from spinstat import EpochLogger
 from spinstat.checkpoint import find_checkpoint
 
 
@@ -24,13 +25,6 @@ def full_disk(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-class Recorder(Logger):
-    """Keeps what is logged."""
-
-    def log(self, msg: object, color: str = "green") -> None:
-        self.__dict__.setdefault("messages", []).append(str(msg))
 
 
 def names(folder: str) -> list[str]:
@@ -50,7 +44,7 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_is_told_once(output_dir: str,
     assert joblib.load(os.path.join(output_dir, "vars.pkl"))["value"] == 1
     assert torch.load(os.path.join(output_dir, "pyt_save", "model.pt"))[0] == 1.0
     assert joblib.load(find_checkpoint(output_dir).vars)["value"] == 1
-    (message,) = logger.messages
+    message = logger.only_message()
     assert "File too large" in message and "vars.pkl" in message and "model.pt" in message
 
 
@@ -63,7 +57,7 @@ def test_what_fits_is_saved_though_the_rest_does_not(output_dir: str) -> None:
         logger.save_state({"value": 2})
     assert joblib.load(os.path.join(output_dir, "vars.pkl"))["value"] == 2
     assert torch.load(os.path.join(output_dir, "pyt_save", "model.pt"))[0] == 1.0
-    (message,) = logger.messages
+    message = logger.only_message()
     assert "model.pt" in message and "vars.pkl" not in message
 
 

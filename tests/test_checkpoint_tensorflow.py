@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import torch
+from checkpoints import Recorder
 
 from spinstat import EpochLogger, Logger
 from spinstat.checkpoint import find_checkpoint
@@ -157,13 +158,6 @@ def test_what_is_neither_session_nor_model_is_a_type_error_that_changes_nothing(
     assert not hasattr(logger, "tf_saver_elements")
 
 
-class Recorder(Logger):
-    """Keeps what is logged."""
-
-    def log(self, msg: object, color: str = "green") -> None:
-        self.__dict__.setdefault("messages", []).append(str(msg))
-
-
 def test_F4_a_graph_that_cannot_be_saved_leaves_the_last_good_folder(output_dir: str) -> None:
     logger, graph = Recorder(output_dir), Graph()
     graph.setup(logger)
@@ -172,7 +166,7 @@ def test_F4_a_graph_that_cannot_be_saved_leaves_the_last_good_folder(output_dir:
     logger.save_state({"a": 2})
     assert answer(os.path.join(output_dir, "tf1_save")) == [6.0, 9.0]
     assert joblib.load(os.path.join(output_dir, "vars.pkl")) == {"a": 2}
-    (message,) = logger.messages
+    message = logger.only_message()
     assert "could not save tf1_save" in message and "losed" in message
 
 

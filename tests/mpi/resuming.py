@@ -2,8 +2,8 @@
 
     mpiexec -n 2 python resuming.py FOLDER ORDER RANK GAP EPOCH
 
-ORDER is "save first", as in the documents' scripts, or "log first". GAP names what the rank RANK has just done
-in epoch EPOCH when it is killed; mpiexec then kills the others, wherever they are.
+ORDER is "save first", as in the documents' scripts, or "log first". GAP names what the rank RANK has just
+done in epoch EPOCH when it is killed; mpiexec then kills the others, wherever they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two ranks, one of them killed in every gap of an epoch: what goes on writes the rows of a run not killed."""
+"""Two ranks, one of them killed in every gap of an epoch: the rows are those of a run that was not killed."""
 
 from __future__ import annotations
 
