@@ -28,6 +28,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 from spinstat import EpochLogger, mpi_statistics_scalar
+from spinstat.policy import evaluate, load_policy_and_env
 from spinstat.utils.mpi_pytorch import mpi_avg_grads, setup_pytorch_for_mpi, sync_params
 from spinstat.utils.mpi_tools import mpi_avg, mpi_fork, num_procs, proc_id
 
@@ -267,20 +268,16 @@ def save_learning_curve(run_dir: str) -> str:
     return path
 
 
-def evaluate(run_dir: str, env: gym.Env, episodes: int = 10, seed: int = 1000) -> None:
-    """Reload the policy that a run saved, play it with its likeliest actions and print a table.
+def play(run_dir: str, episodes: int = 10, seed: int = 1000) -> None:
+    """Reload the policy and the environment of a run, play with the likeliest actions and print a table.
 
-    A saved model is a pickle, and loading one runs whatever code it holds: evaluate only runs you trust.
+    Saved models and environments are pickles, and loading one runs whatever code it holds: play only runs
+    you trust.
     """
-    ac = torch.load(os.path.join(run_dir, "pyt_save", "model.pt"), weights_only=False)
+    env, get_action = load_policy_and_env(run_dir, deterministic=True)
     logger = EpochLogger()
-    for episode in range(episodes):
-        obs, _ = env.reset(seed=seed + episode)
-        ep_ret, ep_len, done = 0.0, 0, False
-        while not done:
-            obs, rew, terminated, truncated, _ = env.step(ac.act(obs, deterministic=True))
-            ep_ret, ep_len, done = ep_ret + float(rew), ep_len + 1, terminated or truncated
-        logger.store(EpRet=ep_ret, EpLen=ep_len)
+    for episode in evaluate(env, get_action, num_episodes=episodes, seed=seed):
+        logger.store(EpRet=episode.ret, EpLen=episode.length)
     with logger.batch():
         logger.log_tabular("Episodes", episodes)
         logger.log_tabular("EpRet", with_min_and_max=True)
@@ -313,7 +310,7 @@ def main() -> None:
     torch.set_num_threads(1)  # networks of this size are quickest on one
     env_fn = functools.partial(gym.make, args.env)
     if args.evaluate:
-        evaluate(args.evaluate, env_fn(), args.episodes)
+        play(args.evaluate, args.episodes)
         return
     mpi_fork(args.cpu)  # from here on as many processes as asked for
     output_dir = args.output_dir or os.path.join("runs", args.exp_name)
