@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from .epoch import EpochLogger
 from .stderr import Bar, note
 from .terminal import show
+from .video import Recorder
 
 GetAction = Callable[[Any], Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -69,6 +70,20 @@ def run_policy(
     Raises:
         AssertionError: env is None, as where load_policy_and_env did not find one; tells why.
     """
+    play_and_print(env, get_action, max_ep_len, num_episodes, render)
+
+
+def play_and_print(
+    env: Any,
+    get_action: GetAction,
+    max_ep_len: int | None = None,
+    num_episodes: int = 100,
+    render: bool = True,
+    *,
+    seed: int | None = None,
+    video: str | None = None,
+) -> None:
+    """What run_policy does, with the further arguments of evaluate."""
     _check_env(env, get_action)
     with EpochLogger() as logger:
         played = 0
@@ -79,7 +94,9 @@ def run_policy(
             show("Episode %d \t EpRet %.3f \t EpLen %d" % (played, episode.ret, episode.length))  # noqa: UP031
             played += 1
 
-        evaluate(env, get_action, max_ep_len, num_episodes, render, on_episode=tell)
+        evaluate(
+            env, get_action, max_ep_len, num_episodes, render, seed=seed, video=video, on_episode=tell
+        )
         logger.log_tabular("EpRet", with_min_and_max=True)
         logger.log_tabular("EpLen", average_only=True)
         logger.dump_tabular()
@@ -93,6 +110,7 @@ def evaluate(
     render: bool = False,
     *,
     seed: int | None = None,
+    video: str | None = None,
     on_episode: Callable[[Episode], None] | None = None,
 ) -> list[Episode]:
     """Play episodes and return them; nothing is printed but a progress bar where stderr is a terminal.
@@ -101,20 +119,27 @@ def evaluate(
         env, get_action, max_ep_len, num_episodes, render: as for run_policy.
         seed: of the first episode's reset; each later one has the next number. None: the environment's own
             generator. What get_action draws is its own affair.
+        video: a folder, made where needed, in which each episode is left as episode0.gif, episode1.gif, ...
+            Needs an environment that was made with render_mode="rgb_array", as `spinstat.video.with_frames`
+            makes one, or an old one that has it as a mode of render(); and pillow.
         on_episode: called with each episode when it has ended.
 
     Raises:
         AssertionError: env is None; tells why.
-        TypeError: env.step gives something else than an environment's four or five values.
+        TypeError: env.step gives something else than an environment's four or five values; render() gives no
+            frames for the video.
     """
     _check_env(env, get_action)
-    player = _Player(env, get_action, max_ep_len or None, render)
+    recorder = None if video is None else Recorder(video, env)
+    player = _Player(env, get_action, max_ep_len or None, render, recorder)
     episodes: list[Episode] = []
     with Bar(num_episodes, "episodes") as bar:
         while len(episodes) < num_episodes:
             done = len(episodes)
             start = None if seed is None else seed + done
             episode = player.play(start, lambda step: bar.show(done, f", step {step}"))  # noqa: B023
+            if recorder is not None:
+                recorder.write(done)
             episodes.append(episode)
             if on_episode is not None:
                 bar.hide()
@@ -138,15 +163,24 @@ def _check_env(env: Any, get_action: GetAction) -> None:
 class _Player:
     """An environment, whichever interface it has, and the policy in it."""
 
-    def __init__(self, env: Any, get_action: GetAction, max_ep_len: int | None, render: bool) -> None:
+    def __init__(
+        self,
+        env: Any,
+        get_action: GetAction,
+        max_ep_len: int | None,
+        render: bool,
+        recorder: Recorder | None,
+    ) -> None:
         self._env = env
         self._get_action = get_action
         self._max_ep_len = max_ep_len
         self._render = render
+        self._recorder = recorder
 
     def play(self, seed: int | None, on_step: Callable[[int], None]) -> Episode:
         obs = self._reset(seed)
         ret, length = 0.0, 0
+        self._record()
         while True:
             if self._render:
                 self._show()
@@ -154,6 +188,7 @@ class _Player:
             ret += reward
             length += 1
             on_step(length)
+            self._record()
             if terminated or truncated or length == self._max_ep_len:
                 return Episode(ret, length, terminated, truncated)
 
@@ -167,6 +202,10 @@ class _Player:
                 raise
         self._env.seed(seed)
         return _read_reset(self._env.reset(), self._env)
+
+    def _record(self) -> None:
+        if self._recorder is not None:
+            self._recorder.add_frame()
 
     def _show(self) -> None:
         try:

@@ -29,23 +29,48 @@ def _add_test_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deterministic", "-d", action="store_true", help="likeliest actions, where the model can"
     )
+    parser.add_argument("--seed", type=int, help="of the first episode (later ones count up) and actions")
+    parser.add_argument(
+        "--video", metavar="DIR", help="leave each episode as a file in DIR instead of showing it"
+    )
 
 
 def _test_policy(args: argparse.Namespace) -> int:
-    from .policy import Itr, load_policy_and_env, run_policy
+    from .playing import play_and_print
+    from .policy import Itr, load_policy_and_env
+    from .video import with_frames
 
     itr: Itr = args.itr if args.itr >= 0 else "last"
     try:
         env, get_action = load_policy_and_env(args.fpath, itr, args.deterministic)
+        if args.video is not None and env is not None:
+            env = with_frames(env)
     except Exception as error:  # what unpickling raises is up to whoever wrote what is unpickled
         return _fail(error)
+    render = not args.norender and args.video is None
+    if args.seed is not None:
+        _seed_generators(args.seed)
     try:
-        run_policy(env, get_action, args.len, args.episodes, not args.norender)
+        play_and_print(
+            env, get_action, args.len, args.episodes, render, seed=args.seed, video=args.video
+        )
     except AssertionError as error:
         if env is not None:  # one of the environment's or the policy's own: its traceback is of use
             raise
         return _fail(error)
     return 0
+
+
+def _seed_generators(seed: int) -> None:
+    """Seed the global generators, which policies draw from; of the frameworks, those that are loaded."""
+    import random
+
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
 
 
 COMMANDS = {

@@ -24,7 +24,7 @@ ORDER: list[list[set[str]]] = [
      {"envs", "env_description"}],
     [{"logger", "saving"}],
     [{"epoch"}],
-    [{"policy", "playing", "_torch_models", "_tf_models"}, {"plot"}, {"launch", "_rank_main"},
+    [{"policy", "playing", "video", "_torch_models", "_tf_models"}, {"plot"}, {"launch", "_rank_main"},
      {"folders", "user_config"}],
     [{"run"}],
     [{"utils"}],
