@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 from spinstat import EpochLogger
-from spinstat.checkpoint import find_checkpoint
+from spinstat.checkpoint import find_checkpoint, list_checkpoints, verify_checkpoints
 
 
 def save(logger: EpochLogger, value: float, itr: int | None = None) -> None:
@@ -180,3 +181,60 @@ def test_plain_files_are_copies_where_there_are_no_links(
     assert values(output_dir) == (2.0, 2.0)
     generation = records(output_dir)[-1].with_suffix("")
     assert not os.path.samefile(generation / "vars", os.path.join(output_dir, "vars.pkl"))
+
+
+def test_the_checkpoints_of_a_run_are_listed(run: str) -> None:
+    first, second = list_checkpoints(run)
+    assert (first.rank, first.itr, second.itr) == (0, 3, None)
+    assert first.names == ("vars3.pkl", "pyt_save/model3.pt") and first.rows == 0
+    assert first.number < second.number and first.time <= second.time and first.size > 1000
+    assert verify_checkpoints(run) == []
+
+
+def test_a_folder_without_checkpoints_lists_none(tmp_path: Path) -> None:
+    assert list_checkpoints(tmp_path) == [] and verify_checkpoints(tmp_path) == []
+
+
+def test_what_is_not_as_it_was_saved_is_told(run: str) -> None:
+    joblib.dump("mine", os.path.join(run, "vars3.pkl"))
+    stored, plain = verify_checkpoints(run)
+    assert "vars" in stored and "bytes" in stored
+    assert plain.endswith("vars3.pkl is not what the last checkpoint has saved")
+    os.unlink(os.path.join(run, "vars3.pkl"))
+    assert "vars3.pkl is missing" in verify_checkpoints(run)[-1]
+
+
+def test_nothing_of_the_folder_is_run_by_looking_at_it(output_dir: str, tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    EpochLogger(output_dir).save_state({"bomb": Bomb()})
+    list_checkpoints(output_dir)
+    verify_checkpoints(output_dir)
+    find_checkpoint(output_dir)
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_that_is_saving_can_be_read(output_dir: str) -> None:
+    logger = EpochLogger(output_dir, quiet=True)
+    save(logger, 0.0)
+    stop = threading.Event()
+    seen: list[float] = []
+
+    def write() -> None:
+        value = 0.0
+        while not stop.is_set():
+            value += 1.0
+            save(logger, value)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while len(set(seen)) < 40:
+            seen.append(joblib.load(find_checkpoint(output_dir).vars)["value"])
+    finally:
+        stop.set()
+        writer.join()
+    assert seen == sorted(seen)

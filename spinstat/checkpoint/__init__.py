@@ -1,7 +1,7 @@
 """The state of a run: vars.pkl, pyt_save/ and tf1_save/, each checkpoint whole or not at all.
 
     savers        takes the checkpoints of a logger
-    lookup        find_checkpoint: the files to read, whatever moment the run ended at
+    lookup        find_checkpoint: the files to read, whatever moment the run ended at; listing, all there are
     generations   checkpoints on the disk; drafts, one being written; record, what it consists of
     retention     which of them may go
     resume        where a run goes on; rows, which row a checkpoint belongs to; random_state, of generators
@@ -9,6 +9,7 @@
 """
 
 from .graphs import check_elements, restore_tf_graph
+from .listing import Listed, list_checkpoints, verify_checkpoints
 from .lookup import Checkpoint, find_checkpoint
 from .resume import Point, load_point, open_run, point_files
 from .retention import Retention
@@ -16,13 +17,16 @@ from .savers import Savers
 
 __all__ = [
     "Checkpoint",
+    "Listed",
     "Point",
     "Retention",
     "Savers",
     "check_elements",
     "find_checkpoint",
+    "list_checkpoints",
     "load_point",
     "open_run",
     "point_files",
     "restore_tf_graph",
+    "verify_checkpoints",
 ]

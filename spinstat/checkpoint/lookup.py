@@ -20,6 +20,7 @@ _VARS = re.compile(r"vars(-?\d+)\.pkl")
 _TORCH = re.compile(r"model(-?\d+)\.pt")
 _GRAPH = re.compile(r"tf1_save(-?\d+)")
 _RECORDED = re.compile(r"(vars|pyt_save/model|tf1_save)(-?\d+)(?:\.\w+)?")
+PATIENCE = 20  # times that a checkpoint is looked at again when it is replaced meanwhile
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,14 @@ def find_checkpoint(folder: str | os.PathLike[str], itr: int | str | None = "las
     records = shelf.records()
     numbers = _numbers(root, records)
     suffix = _suffix(itr, numbers)
-    files = [_find(shelf, records, name) for name in plain_names(suffix)]
+    for _ in range(PATIENCE):
+        try:
+            files = [_find(shelf, records, name) for name in plain_names(suffix)]
+            break
+        except FileNotFoundError:  # a run that goes on there has just replaced it
+            records = shelf.records()
+    else:
+        raise FileNotFoundError(f"checkpoints in {os.fspath(folder)} are replaced faster than they are read")
     if not any(files):
         known = ", ".join(map(str, numbers)) or "none with a number"
         raise FileNotFoundError(
@@ -115,16 +123,18 @@ Contents = dict[str, str]  # the files of a plain name, relative to it, and thei
 def _find(shelf: Shelf, records: Sequence[Record], name: str) -> str | None:
     """The path to read for a plain name; None where there is nothing."""
     path = os.path.join(shelf.root, name)
-    plain = _contents(path)
+    plain = contents(path)
     holders = [record for record in records if name in record.plain_names()]
     whole = next((record for record in reversed(holders) if _is_whole(shelf, record, name)), None)
     if whole is None:
         return path if plain else None
     if plain:
-        if plain == _recorded(whole, name):
+        if plain == recorded(whole, name):
             return path
-        known = any(plain == _recorded(record, name) for record in holders)
+        known = any(plain == recorded(record, name) for record in holders)
         if not known and _age(path) >= _age(_stored(shelf, whole, name)):
+            if [record.number for record in shelf.records()] != [record.number for record in records]:
+                raise FileNotFoundError("a newer checkpoint has been taken meanwhile")
             warn(f"{path} is newer than the last checkpoint and did not come with one; it is the one used")
             return path
     return _rebuilt(shelf, whole, name)
@@ -137,7 +147,7 @@ def checkpoint_of(shelf: Shelf, record: Record) -> Checkpoint:
         path = os.path.join(shelf.root, name)
         if name not in record.plain_names():
             files.append(None)
-        elif _contents(path) == _recorded(record, name):
+        elif contents(path) == recorded(record, name):
             files.append(path)
         else:
             files.append(_rebuilt(shelf, record, name))
@@ -155,7 +165,7 @@ def _rebuilt(shelf: Shelf, record: Record, name: str) -> str:
     return target
 
 
-def _contents(path: str) -> Contents | None:
+def contents(path: str) -> Contents | None:
     """What is there under a plain name; None where nothing is."""
     if os.path.isfile(path):
         return {".": digest_of(path).sha256}
@@ -167,7 +177,8 @@ def _contents(path: str) -> Contents | None:
     return found or None
 
 
-def _recorded(record: Record, name: str) -> Contents:
+def recorded(record: Record, name: str) -> Contents:
+    """What a checkpoint has saved under a plain name."""
     members = record.members(name)
     if name not in record.folders:
         return {".": members[name].sha256}
