@@ -21,14 +21,18 @@ BLOCK = 16384
 _PARTS = 8
 
 
+def of_key(key: str | None) -> str:
+    """The words that name a key in an error; none where there is no key."""
+    return "" if key is None else f" for key {key!r}"
+
+
 def reject(x: object, key: str | None, why: str = "") -> NoReturn:
     """Raise the TypeError for a value that is no real number, naming its key, its type and the way out."""
-    of = "" if key is None else f" for key {key!r}"
     what = type(x).__module__ + "." + type(x).__qualname__
     if isinstance(x, np.ndarray):
         what += f" of dtype {x.dtype}"
     raise TypeError(
-        f"cannot take statistics of {what.removeprefix('builtins.')}{of}{': ' + why if why else ''}. "
+        f"cannot take statistics of {what.removeprefix('builtins.')}{of_key(key)}{': ' + why if why else ''}. "
         "Give real numbers: a scalar, or an array, tensor, list or tuple of them"
     )
 
@@ -120,6 +124,17 @@ def as_real(x: Any, key: str | None = None) -> tuple[np.ndarray, np.ndarray | No
     return array, mask
 
 
+def snapshot(x: Any) -> Any:
+    """A copy of an array or tensor, and of those in lists and tuples; anything else as it is."""
+    if isinstance(x, np.ndarray):
+        return x.copy()
+    if is_tensor(x):
+        return x.detach().clone()
+    if type(x) in (list, tuple):
+        return type(x)(snapshot(item) for item in x)
+    return x
+
+
 def blocks(array: np.ndarray, mask: np.ndarray | None = None) -> Iterator[np.ndarray]:
     """The elements of `array` where `mask` is false, as contiguous float64 arrays of at most `BLOCK` elements.
 
@@ -198,6 +213,12 @@ def merge_on_device(states: Sequence[Any]) -> Any:
     between = torch.where(filled, s[:, 0] * (means - mean).square(), torch.zeros_like(means))
     spread = s[:, 2].sum() + between.sum()
     return torch.stack([count, mean, spread, low, high, s[:, 5].sum(), s[:, 6].sum(), s[:, 7].sum()])
+
+
+def merge_by_device(states: Sequence[Any]) -> list[Any]:
+    """One state for each device that holds some of these."""
+    devices = dict.fromkeys(state.device for state in states)
+    return [merge_on_device([state for state in states if state.device == device]) for device in devices]
 
 
 def fetch(states: Sequence[Any]) -> list[list[float]]:

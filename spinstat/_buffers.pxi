@@ -3,6 +3,9 @@
 cdef extern from "Python.h":
     double PyFloat_AsDouble(object o) except? -1.0
     int PyFloat_CheckExact(object o)
+    double PyLong_AsDouble_ "PyLong_AsDouble" (object o)  # which checks for no error
+    PyObject *PyErr_Occurred()
+    void PyErr_Clear()
     ctypedef struct PyNumberMethods:
         void *nb_float
         void *nb_index
@@ -10,6 +13,7 @@ cdef extern from "Python.h":
         PyNumberMethods *tp_as_number
         PyObject *tp_dict
     TypeObject *Py_TYPE(object o)
+    int PyObject_TypeCheck(object o, TypeObject *type)
 
 cdef enum:
     # Below this many elements the reduction is over before another thread could have used the interpreter.
@@ -30,6 +34,7 @@ cdef struct Converted:
 
 cdef object _ndarray = np.ndarray
 cdef object _generic = np.generic
+cdef TypeObject *_any_generic = <TypeObject *>_generic
 # NumPy's scalar types whose float() is their value. Complex and datetime scalars have a float() too, which is not.
 cdef frozenset _real_scalars = frozenset(
     np.dtype(code).type for code in (*np.typecodes["AllInteger"], *np.typecodes["Float"], "?")
@@ -65,7 +70,8 @@ cdef inline bint is_tensor(object x) except -1:
 
 
 cdef bint quick_scalar(object x, double *value) except -1:
-    """Whether x is a float, an int or one of NumPy's real scalars; then its value. Runs none of the caller's code."""
+    """Whether x is a float, an int in its range or one of NumPy's real scalars; then its value. Runs none of the
+    caller's code."""
     if PyFloat_CheckExact(x):
         value[0] = PyFloat_AS_DOUBLE(x)
         return True
@@ -76,9 +82,12 @@ cdef bint quick_scalar(object x, double *value) except -1:
         value[0] = PyFloat_AS_DOUBLE(x)
         return True
     if PyLong_Check(x):
-        value[0] = PyLong_AsDouble(x)
-        return True
-    if type(x) in _real_scalars:
+        value[0] = PyLong_AsDouble_(x)
+        if value[0] != -1.0 or not PyErr_Occurred():
+            return True
+        PyErr_Clear()
+        return False
+    if PyObject_TypeCheck(x, _any_generic) and type(x) in _real_scalars:
         value[0] = PyFloat_AsDouble(x)
         return True
     return False
@@ -270,11 +279,11 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
         return reduce_sequence(x, key, out, depth)
     if is_tensor(x):
         if x.is_cpu and x.ndim == 0:
-            x = x.item()  # needs neither a detached tensor nor an array, and is what a loss mostly is
-            if not isinstance(x, (float, int)):
-                _arrays.reject(x, key)
+            item = x.item()  # needs neither a detached tensor nor an array, and is what a loss mostly is
+            if not isinstance(item, (float, int)):
+                _arrays.reject(x, key, "complex numbers have no order")
             out.kind = SCALAR
-            out.value = PyFloat_AsDouble(x)
+            out.value = PyFloat_AsDouble(item)
             return 0
         x = _arrays.detached(x, key)
         if _arrays.on_device(x):
@@ -286,6 +295,8 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
     number = Py_TYPE(x).tp_as_number
     if number == NULL or (number.nb_float == NULL and number.nb_index == NULL):
         _arrays.reject(x, key)
+    if PyLong_Check(x):  # or quick_scalar would have taken it
+        raise OverflowError(f"an int{_arrays.of_key(key)} is too large for a float64, which ends at 1.8e308")
     try:
         out.value = PyFloat_AsDouble(x)
     except Exception as error:

@@ -14,10 +14,11 @@ import sys
 
 cimport cython
 from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_STRIDES, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer,
+    PyObject_GetBuffer,
 )
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
-from cpython.long cimport PyLong_AsDouble, PyLong_Check
+from cpython.long cimport PyLong_Check
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -25,7 +26,7 @@ from libc.string cimport memcpy, memset, strlen
 
 from spinstat.moments cimport *
 
-from collections.abc import MutableMapping, MutableSequence
+from collections.abc import Mapping, MutableMapping, MutableSequence
 
 import numpy as np
 
@@ -62,6 +63,10 @@ _select_target()
 
 include "_buffers.pxi"
 include "_moments.pxi"
+include "_blocks.pxi"
 include "_values.pxi"
+include "_list.pxi"
 include "_store.pxi"
+include "_epoch_dict.pxi"
+include "_calls.pxi"
 include "_rows.pxi"

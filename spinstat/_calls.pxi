@@ -1,0 +1,214 @@
+# store() itself: a METH_FASTCALL | METH_KEYWORDS method, so that a call builds no dict. From a call's names to cells by
+# one pointer comparison, from values to blocks.
+
+cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+        void *ml_meth
+        int ml_flags
+        const char *ml_doc
+    int METH_FASTCALL
+    int METH_KEYWORDS
+    # Of plain pointers, where the ones that Cython declares take counted references.
+    int PyUnicode_CheckExact_ "PyUnicode_CheckExact" (PyObject *o)
+    int PyFloat_CheckExact_ "PyFloat_CheckExact" (PyObject *o)
+    double PyFloat_AS_DOUBLE_ "PyFloat_AS_DOUBLE" (PyObject *o)
+    PyObject *Py_NewRef_ "Py_NewRef" (PyObject *o)
+    TypeObject *Py_TYPE_ "Py_TYPE" (PyObject *o)
+    PyObject *Py_None
+    object PyDescr_NewMethod(TypeObject *type, PyMethodDef *method)
+    void PyType_Modified(TypeObject *type)
+
+cdef extern from *:
+    """
+    /* A critical section without the temporaries that Cython keeps for one: nothing where there is a GIL. */
+    #ifdef Py_GIL_DISABLED
+    #define SPIN_LOCK(o) PyCriticalSection spin_section; PyCriticalSection_Begin(&spin_section, (PyObject *)(o))
+    #define SPIN_UNLOCK() PyCriticalSection_End(&spin_section)
+    #else
+    #define SPIN_LOCK(o) (void)(o)
+    #define SPIN_UNLOCK() (void)0
+    #endif
+    """
+    void SPIN_LOCK(PyObject *o) noexcept
+    void SPIN_UNLOCK() noexcept
+
+cdef enum:
+    QUICK_VALUES = 32  # scalars of one call that are converted on the stack
+
+# The types whose value lies in the object, to be read without a call. NumPy's float64 is a float.
+cdef TypeObject *_float64 = <TypeObject *>_float64_type
+cdef TypeObject *_float32_in_place = _float32 if _float32_is_at_hand else _float64
+
+
+cdef inline bint in_place(PyObject *x) noexcept:
+    return PyFloat_CheckExact_(x) or Py_TYPE_(x) is _float32_in_place or Py_TYPE_(x) is _float64
+
+
+cdef inline double value_in_place(PyObject *x) noexcept:
+    return float32_at(x) if Py_TYPE_(x) is _float32 else PyFloat_AS_DOUBLE_(x)
+
+
+# Through a pointer, or the compiler would inline it and have the quick way save registers for the slow one.
+cdef PyObject *(*_otherwise)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *) except NULL
+_otherwise = store_scalars
+
+
+cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+    # Plain pointers throughout: counting references would cost more than the work. Floats only, and nothing that could
+    # fail, so the compiler has little to save and to set up; all else is for store_scalars.
+    cdef Sites *sites = &(<EpochStore>self).sites
+    cdef Cells **cells
+    cdef Cells *to
+    cdef Py_ssize_t n, i
+    if nargs == 0 and names != NULL:
+        SPIN_LOCK(<PyObject *>(<EpochStore>self).lock)
+        cells = cells_at(sites, names)
+        if cells != NULL:
+            n = PyTuple_GET_SIZE(names)
+            for i in range(n):
+                to = cells[i]
+                if to.filled == to.capacity or not in_place(args[i]):
+                    break
+            else:
+                for i in range(n):
+                    to = cells[i]
+                    to.block[to.filled] = value_in_place(args[i])
+                    to.filled += 1
+                SPIN_UNLOCK()
+                return Py_NewRef_(Py_None)
+        SPIN_UNLOCK()
+    return _otherwise(self, args, nargs, names)
+
+
+cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+    """Scalars of any exact type, from any call site."""
+    cdef EpochStore store = <EpochStore>self
+    cdef Cells **cells
+    cdef Names known
+    cdef double quick[QUICK_VALUES]
+    cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names), i
+    if nargs or n == 0 or n > QUICK_VALUES:
+        return store_any(store, args, nargs, names)
+    # All values first: where one has to be converted otherwise, or cannot be, nothing of the call is stored here.
+    for i in range(n):
+        if not quick_scalar(<object>args[i], &quick[i]):
+            return store_any(store, args, nargs, names)
+        if not PyUnicode_CheckExact_(PyTuple_GET_ITEM(names, i)):
+            return store_any(store, args, nargs, names)
+    with cython.critical_section(store.lock):
+        cells = cells_at(&store.sites, names)
+        if cells == NULL:
+            known = store.names_of(names)
+            cells = known.cells
+        for i in range(n):
+            if cells[i].filled == cells[i].capacity:
+                break
+        else:
+            for i in range(n):
+                cells[i].block[cells[i].filled] = quick[i]
+                cells[i].filled += 1
+            return Py_NewRef_(Py_None)
+    return store_any(store, args, nargs, names)
+
+
+cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+    """The general way: full blocks, arrays, tensors, lists, a mapping of keys that are no identifiers."""
+    cdef list keys = [], given = []
+    cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names)
+    cdef Py_ssize_t i
+    if nargs > 1:
+        raise TypeError(f"store() takes at most one positional argument, a mapping of keys to values ({nargs} given)")
+    if nargs == 1 and <object>args[0] is not None:
+        data = <object>args[0]
+        if not hasattr(data, "keys") or not hasattr(data, "__getitem__"):
+            raise TypeError(
+                f"store() takes values by keyword, or one mapping of keys to values, not {type(data).__qualname__}"
+            )
+        for key in data.keys():
+            keys.append(as_key(key))
+            given.append(data[key])
+    for i in range(n):
+        keys.append(as_key(<object>PyTuple_GET_ITEM(names, i)))
+        given.append(<object>args[nargs + i])
+    if nargs and len(set(keys)) < len(keys):
+        raise TypeError(f"store() got two values for key {[key for key in keys if keys.count(key) > 1][0]!r}")
+    if keys:
+        store_converted(self, keys, given)
+    return Py_NewRef_(Py_None)
+
+
+cdef int store_converted(EpochStore self, list keys, list given) except -1:
+    cdef Py_ssize_t n = len(keys), i
+    cdef Converted *converted = <Converted *>PyMem_RawMalloc(n * sizeof(Converted))
+    cdef Slot slot
+    cdef list slots
+    if converted == NULL:
+        raise MemoryError()
+    try:
+        # All that may fail first: the conversion of every value, then what needs memory.
+        for i in range(n):
+            given[i] = convert_kept(given[i], keys[i], &converted[i])
+        with cython.critical_section(self.lock):
+            slots = [self.slot(key) for key in keys]
+            for i in range(n):
+                slot = slots[i]
+                if converted[i].kind == DEVICE:
+                    slot.values.make_room_on_device()
+                elif slot.values.foreign is None and converted[i].kind == SCALAR:
+                    slot.values.make_room()
+            for i in range(n):
+                slot = slots[i]
+                if slot.values.foreign is not None and converted[i].kind != DEVICE:
+                    append_foreign(slot.values, given[i])
+            for i in range(n):
+                slot = slots[i]
+                if slot.values.foreign is None or converted[i].kind == DEVICE:
+                    slot.values.push_converted(given[i], &converted[i])
+    finally:
+        PyMem_RawFree(converted)
+    return 0
+
+
+cdef int append_foreign(StoredValues values, object x) except -1:
+    """Append to what the caller assigned. Its statistics are taken when the key is logged, so of an array a copy."""
+    if not hasattr(values.foreign, "append"):
+        values.foreign = list(values.foreign)
+    values.foreign.append(_arrays.snapshot(x))
+    return 0
+
+
+cdef PyMethodDef _store_method
+_store_method.ml_name = "store"
+_store_method.ml_meth = <void *>store_fast
+_store_method.ml_flags = METH_FASTCALL | METH_KEYWORDS
+_store_method.ml_doc = b"""store($self, data=None, /, **values)
+--
+
+Save values under their names until the names are logged.
+
+Parameters
+----------
+data : mapping, optional
+    Keys to values, for keys that are no identifiers.
+values
+    Numbers, or arrays, tensors, lists or tuples of numbers, of any shape; each element counts once. Arrays are
+    reduced at once, so they may be overwritten afterwards. Tensors are detached; one on a GPU is reduced there and
+    nothing waits for it.
+
+Raises
+------
+TypeError
+    For what is no real number, naming the key. Nothing of the call is then stored.
+"""
+
+
+cdef int _add_store_method() except -1:
+    # Into the type's dict before anything can subclass it or cache its absence.
+    cdef TypeObject *type = <TypeObject *>EpochStore
+    (<dict>type.tp_dict)["store"] = PyDescr_NewMethod(type, &_store_method)
+    PyType_Modified(type)
+    return 0
+
+
+_add_store_method()
