@@ -28,7 +28,7 @@ static int has_x86_v4(void)
 
 static const spin_target table[] = {
 #ifdef SPIN_HAVE_X86_TARGETS
-    {"x86_v4", has_x86_v4, SPIN_ROW(x86_v4)},
+    {"x86_v4", has_x86_v4, {x86_v4_float64_spin, x86_v3_float32_spin, x86_v4_int64_spin, x86_v3_int32_spin}},
     {"x86_v3", has_x86_v3, SPIN_ROW(x86_v3)},
 #endif
     {"baseline", always, SPIN_ROW(baseline)},

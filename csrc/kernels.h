@@ -49,7 +49,7 @@ const spin_target *spin_target_row(void);
 extern spin_kernel baseline_float64_spin, baseline_float32_spin, baseline_int64_spin, baseline_int32_spin;
 #ifdef SPIN_HAVE_X86_TARGETS
 extern spin_kernel x86_v3_float64_spin, x86_v3_float32_spin, x86_v3_int64_spin, x86_v3_int32_spin;
-extern spin_kernel x86_v4_float64_spin, x86_v4_float32_spin, x86_v4_int64_spin, x86_v4_int32_spin;
+extern spin_kernel x86_v4_float64_spin, x86_v4_int64_spin;
 #endif
 
 #endif

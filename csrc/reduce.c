@@ -44,13 +44,15 @@ static double median3(double a, double b, double c)
  *
  * One pass about a pivot. The sum of squares about the mean is sum_sq - sum * sum / n; the digits that this loses are
  * those by which the second term exceeds the difference, so where that is much (the pivot lies more than two standard
- * deviations off) the block is done again about its mean. The pivot is the median of three elements: an element, so
- * that a constant block has deviation zero to the bit, and the middle one of sorted data. */
+ * deviations off) the block is done again about its mean. The pivot is the median of the first three elements: an
+ * element, so that a constant block has deviation zero to the bit, and one where the loop reads next: waiting for
+ * elements further on misses the caches in every block and misleads the prefetching, a sixth of the speed in all.
+ * A sorted block that rises evenly has it 1.7 standard deviations off. */
 static int reduce_finite(spin_moments *m, const void *data, int64_t n, spin_dtype dtype)
 {
     spin_kernel *kernel = spin_target_row()->kernel[dtype];
     const double count = (double)n;
-    double pivot = median3(load(data, 0, dtype), load(data, n / 2, dtype), load(data, n - 1, dtype));
+    double pivot = median3(load(data, 0, dtype), load(data, n > 1, dtype), load(data, n > 2 ? 2 : 0, dtype));
     spin_partial p;
 
     kernel(&p, data, n, pivot);

@@ -37,7 +37,7 @@ static inline vec vec_accumulate(vec sum, vec a) { return sum + a; }
 #define SPIN_OPERATIONS(dtype, type)                                                                                \
     typedef double baseline_##dtype##_ext_t;                                                                        \
     typedef vec baseline_##dtype##_ext;                                                                             \
-    static inline vec baseline_##dtype##_widen(const type *p) { return SPIN_WIDEN(p); }                             \
+    static inline vec baseline_##dtype##_widen(const type *p, vec w) { return (void)p, w; }                         \
     static inline vec baseline_##dtype##_ext_load(const type *p) { return SPIN_WIDEN(p); }                          \
     static inline vec baseline_##dtype##_ext_min(vec w, vec m) { return ext_min(w, m); }                            \
     static inline vec baseline_##dtype##_ext_max(vec w, vec m) { return ext_max(w, m); }                            \

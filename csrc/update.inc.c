@@ -6,7 +6,7 @@
  * and provide, as a type or function each, for vectors of doubles of the target's width
  *
  *     vec, vec_set1, vec_add, vec_accumulate (an addition too), vec_sub, vec_mul, vec_store
- *     SPIN_OP(widen)     the next elements as one vec of doubles
+ *     SPIN_OP(widen)     the next elements as one vec of doubles: from memory, or from the ext that holds them
  *
  * and for the extremes, compared in whatever type of the target keeps the order of SPIN_T (its scalar is ext_t)
  *
@@ -43,15 +43,15 @@ void SPIN_OP(spin)(spin_partial *out, const void *data, int64_t n, double pivot)
             lo[e] = hi[e] = SPIN_OP(ext_load)(x + e * PER_EXT);
         }
         for (const SPIN_T *row = x, *end = x + rows * SPIN_LANES; row < end; row += SPIN_LANES) {
-            for (int v = 0; v < VECS; v++) {
-                const vec d = vec_sub(SPIN_OP(widen)(row + v * PER_VEC), about);
-                s[v] = vec_accumulate(s[v], d);
-                q[v] = vec_add(q[v], vec_mul(d, d));
-            }
             for (int e = 0; e < EXTS; e++) {
                 const SPIN_OP(ext) w = SPIN_OP(ext_load)(row + e * PER_EXT);
                 lo[e] = SPIN_OP(ext_min)(w, lo[e]);
                 hi[e] = SPIN_OP(ext_max)(w, hi[e]);
+                for (int v = e * VECS / EXTS; v < (e + 1) * VECS / EXTS; v++) {
+                    const vec d = vec_sub(SPIN_OP(widen)(row + v * PER_VEC, w), about);
+                    s[v] = vec_accumulate(s[v], d);
+                    q[v] = vec_add(q[v], vec_mul(d, d));
+                }
             }
         }
         for (int v = 0; v < VECS; v++) {
