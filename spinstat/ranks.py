@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def allreduce(*args: Any, **kwargs: Any) -> None:
     Without MPI the buffers are arrays, and op is "sum" (the default), "max" or "min".
     """
     comm = choose_comm()
-    with watchdog.during(lambda: f"{_who(comm)} is in allreduce()"):
+    with _watched(comm, "allreduce()"):
         if isinstance(comm, MpiComm):
             comm.communicator.Allreduce(*args, **kwargs)
         else:
@@ -51,7 +52,7 @@ def _allreduce_arrays(comm: Comm, sendbuf: Any, recvbuf: Any, op: object = "sum"
 def broadcast(x: Any, root: int = 0) -> None:
     """Replace the values of a contiguous array by those it has on the rank `root`."""
     comm = choose_comm()
-    with watchdog.during(lambda: f"{_who(comm)} is in broadcast()"):
+    with _watched(comm, "broadcast()"):
         comm.broadcast(x, root=root)
 
 
@@ -69,7 +70,7 @@ def mpi_op(x: Any, op: object) -> Any:
     scalar = np.isscalar(x)
     values = np.array([x] if scalar else x, dtype=np.float64, order="C")
     if comm.size > 1:
-        with watchdog.during(lambda: f"{_who(comm)} is in an operation on {values.size} numbers"):
+        with _watched(comm, f"an operation on {values.size} numbers"):
             comm.allreduce(values, op)
     return values[0] if scalar else values
 
@@ -110,5 +111,8 @@ def mpi_statistics_scalar(x: Any, with_min_and_max: bool = False) -> tuple[float
     return merged.mean, merged.std(), merged.min, merged.max
 
 
-def _who(comm: Comm) -> str:
-    return f"rank {comm.rank} of {comm.size}"
+def _watched(comm: Comm, what: str) -> AbstractContextManager[None]:
+    """Tell of long waits in a block, where there is anybody to wait for."""
+    if comm.size == 1:
+        return nullcontext()
+    return watchdog.during(lambda: f"rank {comm.rank} of {comm.size} is in {what}")

@@ -45,7 +45,7 @@ def mpi_avg_grads(module: torch.nn.Module) -> None:
     wide = any(parameter.dtype == torch.float64 for parameter in parameters)
     sizes = [parameter.numel() for parameter in parameters]
     flat = torch.zeros(sum(sizes) + len(sizes), dtype=torch.float64 if wide else torch.float32)
-    *means, ranks_with_gradient = flat.split([*sizes, len(sizes)])
+    *means, ranks_with_gradient = torch.split(flat, [*sizes, len(sizes)])
     for i, (parameter, mean) in enumerate(zip(parameters, means, strict=True)):
         if parameter.grad is not None:
             mean.copy_(parameter.grad.detach().reshape(-1))
@@ -76,7 +76,7 @@ def sync_params(module: torch.nn.Module) -> None:
     flat = torch.zeros(sum(room), dtype=torch.uint8)
     here = [
         place[:size].view(parameter.dtype).view(parameter.shape)
-        for place, size, parameter in zip(flat.split(room), sizes, parameters, strict=True)
+        for place, size, parameter in zip(torch.split(flat, room), sizes, parameters, strict=True)
     ]
     if comm.rank == 0:
         for place, parameter in zip(here, parameters, strict=True):

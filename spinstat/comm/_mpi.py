@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .._core import ROW_SIZE, Message, merge_rows
@@ -126,6 +125,8 @@ def mpi_running() -> bool:
 
 def mpi_installed() -> bool:
     """Whether there is an mpi4py to import. Does not import it."""
+    from importlib.util import find_spec
+
     return find_spec("mpi4py") is not None
 
 
