@@ -61,7 +61,7 @@ def find_actor(saved: Any, path: str) -> Any:
     """
     if callable(getattr(saved, "act", None)):
         return saved
-    parts = saved if isinstance(saved, Mapping) else getattr(saved, "__dict__", {})
+    parts = _parts(saved)
     actors = [name for name, part in parts.items() if callable(getattr(part, "act", None))]
     if len(actors) == 1:
         return parts[actors[0]]
@@ -101,7 +101,7 @@ def make_value_function(model: Any, path: str) -> Callable[..., Any]:
         TypeError: the model has no v, q, q1 or q2 that can be called.
     """
     torch = import_torch()
-    critics = {name: part for name in CRITICS if callable(part := _part(model, name))}
+    critics = next((found for holder in (model, *_parts(model).values()) if (found := _critics(holder))), {})
     if not critics:
         raise TypeError(
             f"{path} is a {type(model).__name__} without a value function: none of {', '.join(CRITICS)} in "
@@ -113,7 +113,7 @@ def make_value_function(model: Any, path: str) -> Callable[..., Any]:
     def value(*inputs: Any) -> Any:
         with torch.no_grad():
             values = [
-                critic(*(_to_tensor(each, device) for each in inputs)).cpu()
+                torch.as_tensor(critic(*(_to_tensor(each, device) for each in inputs))).cpu()
                 for critic, device in zip(chosen, devices, strict=True)
             ]
             least = torch.stack(values).amin(0).numpy()
@@ -122,8 +122,18 @@ def make_value_function(model: Any, path: str) -> Callable[..., Any]:
     return value
 
 
-def _part(model: Any, name: str) -> Any:
-    return model.get(name) if isinstance(model, Mapping) else getattr(model, name, None)
+def _parts(saved: Any) -> Mapping[Any, Any]:
+    """What an object holds, by name: the entries of a dict, or its attributes, with a module's submodules."""
+    if isinstance(saved, Mapping):
+        return saved
+    attributes = getattr(saved, "__dict__", {})
+    return {**attributes, **attributes.get("_modules", {})}
+
+
+def _critics(holder: Any) -> dict[str, Any]:
+    is_dict = isinstance(holder, Mapping)
+    found = {name: holder.get(name) if is_dict else getattr(holder, name, None) for name in CRITICS}
+    return {name: part for name, part in found.items() if callable(part)}
 
 
 def _takes_deterministic(act: Callable[..., Any]) -> bool:

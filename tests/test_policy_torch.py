@@ -363,6 +363,21 @@ def test_of_two_action_values_the_lesser_one_counts(output_dir: str) -> None:
     assert value(np.ones((3, 2)), np.ones((3, 1))).tolist() == [-3.0] * 3
 
 
+class Holder(torch.nn.Module):
+    """A module with the actor-critic as a part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ac = agents.Valued()
+
+
+@pytest.mark.parametrize("saved", [{"ac": agents.Valued(), "step": 3}, Holder()], ids=["dict", "module"])
+def test_the_actor_critic_can_be_a_part_of_what_was_saved(output_dir: str, saved: Any) -> None:
+    save(output_dir, saved)
+    assert load_policy_and_env(output_dir)[1](np.ones(4)) == 1
+    assert load_value_function(output_dir)(np.ones(4)) == 4.0
+
+
 def test_a_dict_of_networks_can_have_the_value_function(output_dir: str) -> None:
     save(output_dir, {"pi": torch.nn.Linear(2, 2), "v": torch.nn.Flatten(0)})
     assert load_value_function(output_dir)(5.0) == 5.0
