@@ -331,6 +331,17 @@ def test_ranks_that_were_killed_one_row_apart_go_on_from_the_row_that_all_have(
     assert [logger.load_state()["epoch"] for logger in ranks(output_dir, 3, resume=True)] == [3, 3, 3]
 
 
+def test_what_a_rank_had_saved_after_the_row_that_all_go_on_from_is_not_gone_on_from_later(
+    output_dir: str,
+) -> None:
+    loggers = ranks(output_dir, 2, resume=False)
+    epoch_on(loggers, 0, [0, 1])
+    epoch_on(loggers, 1, [0, 1], [0])  # rank 0 is one row ahead when they are killed
+    loggers = ranks(output_dir, 2, resume=True)
+    epoch_on(loggers, 1, [1])  # and now rank 1, which must not be taken for the other half of that
+    assert [logger.load_state()["epoch"] for logger in ranks(output_dir, 2, resume=True)] == [0, 0]
+
+
 def test_ranks_killed_while_one_had_not_saved_yet_go_on_from_the_row_before(output_dir: str) -> None:
     loggers = ranks(output_dir, 2, resume=False)
     epoch_on(loggers, 0, [0, 1])
