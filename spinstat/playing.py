@@ -126,8 +126,8 @@ def evaluate(
 
     Raises:
         AssertionError: env is None; tells why.
-        TypeError: env.step gives something else than an environment's four or five values; render() gives no
-            frames for the video.
+        TypeError: env.step gives something else than an environment's four or five values.
+        NoVideo: render() gives no frames for the video.
     """
     _check_env(env, get_action)
     recorder = None if video is None else Recorder(video, env)

@@ -38,7 +38,7 @@ def _add_test_policy_arguments(parser: argparse.ArgumentParser) -> None:
 def _test_policy(args: argparse.Namespace) -> int:
     from .playing import play_and_print
     from .policy import Itr, load_policy_and_env
-    from .video import with_frames
+    from .video import NoVideo, with_frames
 
     itr: Itr = args.itr if args.itr >= 0 else "last"
     try:
@@ -54,6 +54,8 @@ def _test_policy(args: argparse.Namespace) -> int:
         play_and_print(
             env, get_action, args.len, args.episodes, render, seed=args.seed, video=args.video
         )
+    except NoVideo as error:
+        return _fail(error)
     except AssertionError as error:
         if env is not None:  # one of the environment's or the policy's own: its traceback is of use
             raise

@@ -30,6 +30,10 @@ def with_frames(env: Any) -> Any:
     return gymnasium.make(spec, render_mode="rgb_array")
 
 
+class NoVideo(RuntimeError):
+    """The environment gives no frames for a video; tells why."""
+
+
 class Recorder:
     """Collects the frames of an episode and writes them.
 
@@ -61,13 +65,16 @@ class Recorder:
         """Add what the environment shows now.
 
         Raises:
-            TypeError: it gives no frame.
+            NoVideo: it gives no frame.
         """
-        shown = self._env.render(mode="rgb_array") if self._old_style else self._env.render()
+        try:
+            shown = self._env.render(mode="rgb_array") if self._old_style else self._env.render()
+        except Exception as error:  # displays fail in as many ways as there are
+            raise NoVideo(f"no video: env.render() failed ({type(error).__name__}: {error})") from error
         frame = np.asarray(shown)
         if frame.ndim != 3 or frame.shape[2] != 3:
             what = f"of shape {frame.shape}" if isinstance(shown, np.ndarray) else f"but {shown!r}"
-            raise TypeError(
+            raise NoVideo(
                 f"env.render() gave no frame {what}; a video needs arrays of shape (height, width, 3): make "
                 "the environment with render_mode='rgb_array'"
             )

@@ -151,6 +151,29 @@ def test_a_graph_that_never_got_its_plain_name_loads(output_dir: str) -> None:
     assert load_policy_and_env(output_dir)[1](np.ones(3)).tolist() == [2.0] * 3
 
 
+def test_a_graph_plays_through_the_command_line_in_a_fresh_process(
+    output_dir: str, run_python: RunPython
+) -> None:
+    save(output_dir, Graph(), "pi", env=Odd(), itr=4)
+    env = {"PYTHONPATH": str(Path(__file__).parent)}
+    done = run_python("-m", "spinstat.run", "test_policy", output_dir, "-nr", "-n", "1", env=env)
+    assert "Using default action op.\n" in done.stdout
+    assert "Episode 0 \t EpRet 12.000 \t EpLen 3\n" in done.stdout
+
+
+class Odd:
+    """Observes ones for three steps, and pays twice the first number of an action."""
+
+    def reset(self) -> Any:
+        self.t = 0
+        return np.ones(3)
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        assert action.tolist() == [2.0] * 3
+        return np.ones(3), 2.0 * float(action[0]), self.t >= 3, {}
+
+
 def test_tensorflow_that_is_not_installed_is_named_with_its_extra(
     output_dir: str, run_python: RunPython
 ) -> None:

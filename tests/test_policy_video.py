@@ -15,7 +15,7 @@ from PIL import Image
 from spinstat import EpochLogger
 from spinstat.policy import evaluate
 from spinstat.run import main
-from spinstat.video import with_frames
+from spinstat.video import NoVideo, with_frames
 
 
 class Screen(agents.Modern):
@@ -53,6 +53,16 @@ class Seeded(Screen):
     def step(self, action: Any) -> Any:
         obs, _, _, _, info = super().step(action)
         return obs, 1.0, self.t > 3, False, info
+
+
+class Flat(agents.Counter):
+    def render(self) -> Any:
+        return np.zeros((4, 6))
+
+
+class Broken(agents.Counter):
+    def render(self) -> Any:
+        raise ZeroDivisionError("no display")
 
 
 gymnasium.register("Screen-v0", entry_point="test_policy_video:Screen")
@@ -93,11 +103,26 @@ def test_an_environment_with_a_specification_is_made_anew_to_give_frames(
 
 @pytest.mark.parametrize(
     ("env", "complaint"),
-    [(Screen(3), "gave no frame but None.*render_mode='rgb_array'"), (agents.Counter(), "no frame but None")],
+    [
+        (Screen(3), "gave no frame but None.*render_mode='rgb_array'"),
+        (agents.Counter(), "no frame but None"),
+        (Flat(), r"no frame of shape \(4, 6\)"),
+        (Broken(), "failed.*ZeroDivisionError: no display"),
+    ],
 )
 def test_an_environment_without_frames_is_a_clear_error(tmp_path: Path, env: Any, complaint: str) -> None:
-    with pytest.raises(TypeError, match=complaint):
+    with pytest.raises(NoVideo, match=complaint):
         evaluate(env, lambda obs: 0, num_episodes=1, video=str(tmp_path))
+
+
+def test_a_command_that_cannot_record_ends_with_1_and_says_why(
+    tmp_path: Path, output_dir: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EpochLogger(output_dir, quiet=True) as logger:
+        logger.setup_pytorch_saver(agents.Lean())
+        logger.save_state({"env": agents.Counter(2)})
+    assert main(["test_policy", output_dir, "-n", "1", "--video", str(tmp_path / "v")]) == 1
+    assert "NoVideo: env.render() gave no frame" in capsys.readouterr().err
 
 
 def test_the_command_records_and_a_seed_repeats_it(tmp_path: Path, output_dir: str) -> None:
