@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ._core import EpochStore, Moments
 from .exchange import Channel, KeyMismatchError, Result, RowInfo
 from .logger import Logger
 from .row import check_key
 from .terminal import warn
-
-Reader = Callable[[Moments], float]
-_MEAN: Reader = attrgetter("mean")
-_MAX: Reader = attrgetter("max")
-_MIN: Reader = attrgetter("min")
+from .waiting import Agreement, Batch, Closed, statistics_columns
 
 
-class _Closed(NamedTuple):
-    """A key closed in a batch: its values so far, and the columns that wait for its statistics."""
-
-    key: str
-    columns: Sequence[str]
-    readers: Sequence[Reader]
-    moments: Moments
-
-
+# On attributes: CPython shares the layout of instance dicts up to 30 of them. A logger with more, the user's
+# own included, would have `store` found by a full lookup each time, which costs as much as storing: so the
+# private state is in a few objects.
 class EpochLogger(EpochStore, Logger):
     """A Logger that keeps what is stored in an epoch and logs mean, std, max and min of it over all ranks.
 
@@ -87,14 +75,8 @@ class EpochLogger(EpochStore, Logger):
         self.keep_values = keep_values
         self.last_row_info: dict[str, RowInfo] = {}
         self._strict_keys = strict_keys
-        self._left_over: dict[str, int] = {}  # values stored and not logged when the last row was dumped
-        self._channel = Channel(self._comm)
-        self._row_number = 0  # of rows that communicated: the others may be rank 0's alone
-        self._row_communicated = False
-        self._info_is_old = False
-        self._always_batch = batch
-        self._in_block = False
-        self._batch: list[_Closed] | None = [] if batch else None
+        self._agreement = Agreement(Channel(self._comm))
+        self._batch = Batch(batch)
 
     def log_tabular(
         self, key: str, val: object = None, with_min_and_max: bool = False, average_only: bool = False
@@ -118,15 +100,16 @@ class EpochLogger(EpochStore, Logger):
             super().log_tabular(key, val)
             self._discard(key)
             return
-        columns, readers = _columns(key, with_min_and_max, average_only)
+        columns, readers = statistics_columns(key, with_min_and_max, average_only)
         self._check_columns(columns)
         log = super().log_tabular
-        if self._in_block and self._batch is None:  # after a dump_tabular in the block
-            self._batch = []
-        if self._batch is not None:
+        batch = self._batch
+        if batch.in_block and batch.waiting is None:  # after a dump_tabular in the block
+            batch.waiting = []
+        if batch.waiting is not None:
             for column in columns:
                 log(column, None)
-            self._batch.append(_Closed(key, columns, readers, self._take(key)))
+            batch.waiting.append(Closed(key, columns, readers, self._take(key)))
             return
         result = self._reduce("row", [(key, self._take(key))])[0]
         if result.info.count == 0:
@@ -157,30 +140,25 @@ class EpochLogger(EpochStore, Logger):
 
     def dump_tabular(self) -> None:
         """Logger.dump_tabular; in a batch, after reducing its keys over all ranks."""
-        if self._batch is not None:
+        if self._batch.waiting is not None:
             self._reduce_batch()
-            self._batch = [] if self._always_batch else None
+            self._batch.end()
         super().dump_tabular()
-        self._left_over = self._counts()
-        self._next_row()
+        self._agreement.left_over = self._counts()
+        self._agreement.next_row()
 
     def _is_between_rows(self) -> bool:
-        return super()._is_between_rows() and self._counts() == self._left_over
+        return super()._is_between_rows() and self._counts() == self._agreement.left_over
 
     def _counts(self) -> dict[str, int]:
         """How many values each key has; keys without any are left out."""
         counts = {key: self._peek(key).count for key in self._keys()}
         return {key: count for key, count in counts.items() if count}
 
-    def _next_row(self) -> None:
-        self._row_number += self._row_communicated
-        self._row_communicated = False
-        self._info_is_old = True
-
     def _note(self, key: str, info: RowInfo) -> None:
-        if self._info_is_old:
+        if self._agreement.info_is_old:
             self.last_row_info = {}
-            self._info_is_old = False
+            self._agreement.info_is_old = False
         self.last_row_info[key] = info
 
     @contextmanager
@@ -199,26 +177,27 @@ class EpochLogger(EpochStore, Logger):
             RuntimeError: a block within a block.
             KeyError, KeyMismatchError: at the end, as log_tabular.
         """
-        if self._in_block:
+        batch = self._batch
+        if batch.in_block:
             raise RuntimeError("this logger is in a batch already: one block for all keys of a row is enough")
-        self._in_block = True
-        if self._batch is None:
-            self._batch = []
+        batch.in_block = True
+        if batch.waiting is None:
+            batch.waiting = []
         try:
             yield
-            if self._batch is not None:
+            if batch.waiting is not None:
                 self._reduce_batch()
         except BaseException:
-            if self._batch:
+            if batch.waiting:
                 self._drop_row()
             raise
         finally:
-            self._in_block = False
-            self._batch = [] if self._always_batch else None
+            batch.in_block = False
+            batch.end()
 
     def _reduce_batch(self) -> None:
         """Reduce the keys that wait, and fill in their columns."""
-        waiting, self._batch = self._batch or [], []
+        waiting, self._batch.waiting = self._batch.waiting or [], []
         results = self._reduce("row", [(closed.key, closed.moments) for closed in waiting])
         empty = []
         for closed, result in zip(waiting, results, strict=True):
@@ -226,7 +205,7 @@ class EpochLogger(EpochStore, Logger):
                 empty.append(closed)
             self._note(closed.key, result.info)
             for column, read in zip(closed.columns, closed.readers, strict=True):
-                self._row[column] = read(result.moments)
+                self._draft.cells[column] = read(result.moments)
         if empty and self._strict_keys:
             for closed in empty:
                 self._take_back(closed.columns)
@@ -234,33 +213,34 @@ class EpochLogger(EpochStore, Logger):
             self._report_empty([closed.key for closed in empty])
 
     def _require_whole_row(self) -> None:
-        if self._batch:
-            keys = ", ".join(closed.key for closed in self._batch)
+        if self._batch.waiting:
+            keys = ", ".join(closed.key for closed in self._batch.waiting)
             raise RuntimeError(
                 f"log_current_row does not have the statistics of {keys} yet, which come at the end of the "
                 "batch: read it after the block, or log these keys outside a batch"
             )
 
     def _reduce(self, purpose: str, items: list[tuple[str, Moments]]) -> list[Result]:
+        agreement = self._agreement
         if purpose == "row":
-            self._row_communicated = True
+            agreement.communicated = True
         try:
-            return self._channel.reduce(purpose, self._row_number, items)
+            return agreement.channel.reduce(purpose, agreement.row, items)
         except KeyMismatchError:
             # Ranks that disagree about a key may also hold values of different epochs for the others.
             for key in self._keys():
                 self._discard(key)
-            self._batch = [] if self._always_batch else None
+            self._batch.end()
             self._drop_row()
-            self._row_communicated = True  # on all ranks, whatever call each of them was in
-            self._next_row()
+            agreement.communicated = True  # on all ranks, whatever call each of them was in
+            agreement.next_row()
             raise
 
     def _report_empty(self, keys: Sequence[str]) -> None:
         """Say that no rank has a value for these keys: an error with strict_keys, else rank 0's warning."""
         if not (self._strict_keys or self._is_root):
             return
-        logged = {} if self._info_is_old else self.last_row_info
+        logged = {} if self._agreement.info_is_old else self.last_row_info
         known = [key for key in self._keys() if key not in keys]
         filled = [key for key in known if (key in logged and logged[key].count) or self._peek(key).count]
         messages = [_about_empty(key, known, filled) for key in keys]
@@ -268,16 +248,6 @@ class EpochLogger(EpochStore, Logger):
             raise KeyError(" ".join(messages))
         for message in messages:
             warn(f"{message} Its statistics are nan.")
-
-
-@lru_cache(maxsize=4096)
-def _columns(key: str, with_min_and_max: bool, average_only: bool) -> tuple[Sequence[str], Sequence[Reader]]:
-    """The columns of a stored key, in their order, and what reads each of them from the moments."""
-    check_key(key)
-    columns = {key: _MEAN} if average_only else {"Average" + key: _MEAN, "Std" + key: Moments.std}
-    if with_min_and_max:
-        columns |= {"Max" + key: _MAX, "Min" + key: _MIN}
-    return tuple(columns), tuple(columns.values())
 
 
 def _about_empty(key: str, known: Sequence[str], filled: Sequence[str]) -> str:

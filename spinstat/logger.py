@@ -12,7 +12,7 @@ from .comm import choose_comm
 from .config import dumps_config
 from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
-from .row import PLAIN_TYPES, check_key, make_row, plain
+from .row import PLAIN_TYPES, Draft, check_key, make_row, plain
 from .saving import StateSaver
 from .terminal import check_color, show, warn
 from .writers import ProgressWriter, TableWriter, Writer, read_columns
@@ -84,11 +84,7 @@ class Logger(StateSaver):
         self.exp_name = exp_name
         self.first_row = True
         self.log_headers: list[str] = []
-        self._row: dict[str, object] = {}
-        self._texts: dict[str, tuple[object, str]] = {}  # cells whose text is not str(value): see row.plain
-        self._expected = 0  # where in log_headers the next key stands, if rows repeat their order
-        self._columns_before_row = 0
-        self._row_count = 0
+        self._draft = Draft()
         self._closed = False
         self._progress: ProgressWriter | None = None
         self._writers: list[Writer] = []
@@ -117,16 +113,16 @@ class Logger(StateSaver):
         if self._is_root:
             self._progress = ProgressWriter(name, resume)
             self._writers.append(self._progress)
-            self._row_count = self._progress.rows
+            self._draft.number = self._progress.rows
             columns = self._progress.columns
             if resume:
-                self._opening = self._progress.opening()
+                self._saved.opening = self._progress.opening()
             self._show(f"Logging data to {name}", "green", bold=True)
         elif resume and columns is None:
             columns = read_columns(name)
         if columns:
             self.log_headers = list(columns)
-            self._columns_before_row = len(columns)
+            self._draft.columns_before = len(columns)
             self.first_row = False
 
     def log(self, msg: object, color: str = "green") -> None:
@@ -162,23 +158,25 @@ class Logger(StateSaver):
         text = None
         if type(val) not in PLAIN_TYPES:
             val, text = plain(key, val)
-        headers, at = self.log_headers, self._expected
-        if at < len(headers) and headers[at] == key and key not in self._row:
-            self._expected = at + 1  # rows mostly repeat the order of the first
+        draft, headers = self._draft, self.log_headers
+        at = draft.expected
+        if at < len(headers) and headers[at] == key and key not in draft.cells:
+            draft.expected = at + 1  # rows mostly repeat the order of the first
         else:
             check_key(key)
             self._check_columns((key,))
             if key not in headers:
                 headers.append(key)
-            self._expected = headers.index(key) + 1
-        self._row[key] = val
+            draft.expected = headers.index(key) + 1
+        draft.cells[key] = val
         if text is not None:
-            self._texts[key] = val, text
+            draft.texts[key] = val, text
 
     def _check_columns(self, keys: Sequence[str]) -> None:
         """Raise what log_tabular raises for keys that it cannot take."""
-        if not self._row.keys().isdisjoint(keys):
-            key = next(key for key in keys if key in self._row)
+        cells = self._draft.cells
+        if not cells.keys().isdisjoint(keys):
+            key = next(key for key in keys if key in cells)
             raise AssertionError(f"{key!r} is set in this row already: dump_tabular() begins the next one")
         self._check_new(keys)
 
@@ -204,7 +202,8 @@ class Logger(StateSaver):
         if self._closed:
             raise ValueError("this logger is closed: rows go to an open one")
         known = set(self.log_headers)
-        added = [key for key in self._row if key not in known]  # put into log_current_row by hand
+        draft = self._draft
+        added = [key for key in draft.cells if key not in known]  # put into log_current_row by hand
         if not known and not added:
             return
         if added:
@@ -213,35 +212,29 @@ class Logger(StateSaver):
             self._check_new(added)
             self.log_headers.extend(added)
         if self._writers:
-            row = make_row(self._row_count, self.log_headers, self._row, self._texts, self.first_row)
+            row = make_row(draft.number, self.log_headers, draft.cells, draft.texts, self.first_row)
             for writer in self._writers:
                 writer.write(row)
-        self._row_count += 1
-        self._after_row(self._row)
+        draft.number += 1
+        self._after_row(draft.cells)
         self.first_row = False
-        self._begin_row()
-
-    def _begin_row(self) -> None:
-        self._row.clear()
-        self._texts.clear()
-        self._expected = 0
-        self._columns_before_row = len(self.log_headers)
+        draft.clear(len(self.log_headers))
 
     def _take_back(self, columns: Iterable[str]) -> None:
         """Undo log_tabular of these columns."""
         for column in columns:
-            del self._row[column]
-            if column in self.log_headers[self._columns_before_row :]:
+            del self._draft.cells[column]
+            if column in self.log_headers[self._draft.columns_before :]:
                 self.log_headers.remove(column)
 
     def _drop_row(self) -> None:
         """Forget the row being built and the columns that it brought."""
-        del self.log_headers[self._columns_before_row :]
-        self._begin_row()
+        del self.log_headers[self._draft.columns_before :]
+        self._draft.clear(len(self.log_headers))
 
     def _is_between_rows(self) -> bool:
         """Whether nothing is stored or logged for the next row yet."""
-        return not self._row
+        return not self._draft.cells
 
     def _position(self) -> tuple[int | None, Sequence[str]] | None:
         """Lines and columns of the file of rows, as ProgressWriter.position; off rank 0 the columns alone."""
@@ -254,12 +247,12 @@ class Logger(StateSaver):
     def log_current_row(self) -> dict[str, object]:
         """The row being built: column names and plain numbers, texts or None; in a batch an error to read."""
         self._require_whole_row()
-        return self._row
+        return self._draft.cells
 
     @log_current_row.setter
     def log_current_row(self, row: Mapping[str, object]) -> None:
         self._require_whole_row()
-        self._row = row if isinstance(row, dict) else dict(row)
+        self._draft.cells = row if isinstance(row, dict) else dict(row)
 
     @property
     def output_file(self) -> TextFile | None:

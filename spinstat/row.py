@@ -17,6 +17,34 @@ _BREAKS = re.compile("[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _BREAK_CODES = re.compile(r"\\(?:[tnr]|x0b|x0c|x1c|x1d|x1e|x85|u2028|u2029)")
 
 
+class Draft:
+    """The row being built.
+
+    Attributes:
+        number: rows dumped before this one.
+        cells: values by column, in the order in which they were logged.
+        texts: by column, a value and its text where that is not str(value): see `plain`.
+        expected: where in the logger's columns the next key stands, if this row repeats their order.
+        columns_before: how many columns there were when the row was begun.
+    """
+
+    __slots__ = ("cells", "columns_before", "expected", "number", "texts")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.cells: dict[str, object] = {}
+        self.texts: dict[str, tuple[object, str]] = {}
+        self.expected = 0
+        self.columns_before = 0
+
+    def clear(self, columns: int) -> None:
+        """Begin anew, with so many columns there."""
+        self.cells.clear()
+        self.texts.clear()
+        self.expected = 0
+        self.columns_before = columns
+
+
 class Row(NamedTuple):
     """One row as the writers get it: every column in order, blank ones included.
 

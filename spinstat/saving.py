@@ -14,6 +14,33 @@ if TYPE_CHECKING:
     from .comm import Comm
 
 
+class SavedState:
+    """What a logger knows of its checkpoints.
+
+    Attributes:
+        rules: keep_last, keep_every and keep_best, as given.
+        savers: takes the checkpoints; made when the first is taken.
+        point: the checkpoint that this run has gone on from.
+        opening: lines and columns of the file of rows when it was opened.
+        last: the last checkpoint taken.
+        recorded_env: the environment that env.json describes.
+        rating: the last row's value of the column that keep_best names.
+        dumped: rows since the run began, resumed runs included.
+    """
+
+    __slots__ = ("dumped", "last", "opening", "point", "rating", "recorded_env", "rules", "savers")
+
+    def __init__(self, rules: tuple[int | None, int | None, str | None]) -> None:
+        self.rules = rules
+        self.savers: Savers | None = None
+        self.point: Point | None = None
+        self.opening: tuple[int, Sequence[str]] = (0, ())
+        self.last: Checkpoint | None = None
+        self.recorded_env: object = None
+        self.rating: object = None
+        self.dumped = 0
+
+
 class StateSaver:
     """What Logger has for checkpoints; `spinstat.checkpoint` is loaded when one is taken."""
 
@@ -24,13 +51,7 @@ class StateSaver:
     _comm: Comm
     _is_root: bool
     _folder: str | None
-    _savers: Savers | None = None
-    _point: Point | None = None  # the checkpoint that this run has gone on from
-    _opening: tuple[int, Sequence[str]] = (0, ())  # lines and columns of the file of rows when it was opened
-    _last: Checkpoint | None = None
-    _recorded_env: object = None
-    _rating: object = None  # the last row's value of the column that keep_best names
-    _dumped = 0  # rows since the run began, resumed runs included
+    _saved: SavedState
 
     if TYPE_CHECKING:  # Logger has them
 
@@ -66,18 +87,19 @@ class StateSaver:
             TypeError: itr is no number.
         """
         if self._folder is not None:
-            before = self._last
+            before = self._saved.last
             self._get_savers().save(state_dict, itr)
             if self._is_root and isinstance(state_dict, Mapping):
-                saved = None if self._last is None or self._last is before else self._last.vars
+                last = self._saved.last
+                saved = None if last is None or last is before else last.vars
                 self._record_env(state_dict, saved)
 
     def _record_env(self, state: Mapping[str, object], vars_path: str | None) -> None:
         """Write env.json for an environment that is saved for the first time, and try what was saved."""
         env = state.get("env")
-        if env is None or env is self._recorded_env:
+        if env is None or env is self._saved.recorded_env:
             return
-        self._recorded_env = env
+        self._saved.recorded_env = env
         from .envs import record
 
         try:
@@ -112,25 +134,25 @@ class StateSaver:
         """
         from .checkpoint import load_point
 
-        if self._point is None:
+        if self._saved.point is None:
             if self._is_root:
                 self._get_savers().note_start()
             return None
-        if not self._point.whole and self._comm.size * self._point.resume.size > 1:
+        if not self._saved.point.whole and self._comm.size * self._saved.point.resume.size > 1:
             warn(
                 f"the checkpoint in {self._folder} has no state of each of the {self._comm.size} ranks; all "
                 "go on with that of rank 0, the others with their random generators as they are"
             )
-        return load_point(self._folder or "", self._comm.rank, self._point)
+        return load_point(self._folder or "", self._comm.rank, self._saved.point)
 
     @property
     def last_checkpoint(self) -> Checkpoint | None:
         """The paths of the files that this logger has saved last, or has gone on from; None for none."""
-        if self._last is None and self._point is not None:
+        if self._saved.last is None and self._saved.point is not None:
             from .checkpoint import point_files
 
-            self._last = point_files(self._folder or "", self._point)
-        return self._last
+            self._saved.last = point_files(self._folder or "", self._saved.point)
+        return self._saved.last
 
     def setup_tf_saver(
         self, sess: Any, inputs: Mapping[str, Any] | None, outputs: Mapping[str, Any] | None
@@ -174,11 +196,11 @@ class StateSaver:
             self._get_savers().save_pytorch(itr)
 
     def _set_retention(self, keep_last: int | None, keep_every: int | None, keep_best: str | None) -> None:
-        self._rules = (keep_last, keep_every, keep_best)
-        if any(rule is not None for rule in self._rules):
+        self._saved = SavedState((keep_last, keep_every, keep_best))
+        if any(rule is not None for rule in self._saved.rules):
             from .checkpoint import Retention
 
-            Retention(*self._rules)  # raises for what is no rule
+            Retention(*self._saved.rules)  # raises for what is no rule
 
     def _open_run(self, file: str, resume: bool) -> Sequence[str] | None:
         """Go back to where a resumed run goes on from; returns the columns there, None for unknown."""
@@ -187,24 +209,24 @@ class StateSaver:
             return None
         from .checkpoint import open_run
 
-        self._point, start = open_run(folder, self._comm.rank, self._comm.size, file, resume)
-        if self._point is not None:
-            self._dumped = self._point.resume.rows
+        self._saved.point, start = open_run(folder, self._comm.rank, self._comm.size, file, resume)
+        if self._saved.point is not None:
+            self._saved.dumped = self._saved.point.resume.rows
         return None if start is None else start.columns
 
     def _after_row(self, row: Mapping[str, object]) -> None:
         """Complete the checkpoints that belong to a row that has just been dumped."""
-        self._dumped += 1
-        self._rating = row.get(self._rules[2] or "")
-        if self._savers is not None:
-            self._savers.after_row()
+        self._saved.dumped += 1
+        self._saved.rating = row.get(self._saved.rules[2] or "")
+        if self._saved.savers is not None:
+            self._saved.savers.after_row()
 
     def _get_savers(self) -> Savers:
-        if self._savers is None:
+        if self._saved.savers is None:
             from .checkpoint import Savers
 
-            comm = self._comm
-            self._savers = Savers(
-                self, self._folder or "", comm.rank, comm.size, self._rules, self._point, self._opening
+            comm, saved = self._comm, self._saved
+            saved.savers = Savers(
+                self, self._folder or "", comm.rank, comm.size, saved.rules, saved.point, saved.opening
             )
-        return self._savers
+        return self._saved.savers

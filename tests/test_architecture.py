@@ -22,7 +22,7 @@ ORDER: list[list[set[str]]] = [
     [{"exchange"}],
     [{"writers"}, {"config", "_describe", "_elements", "_static"}, {"checkpoint"}, {"ranks"}, {"sync"},
      {"envs", "env_description"}],
-    [{"logger", "saving"}],
+    [{"logger", "saving"}, {"waiting"}],
     [{"epoch"}],
     [{"policy", "playing", "video", "_torch_models", "_tf_models"}, {"plot"}, {"launch", "_rank_main"},
      {"folders", "user_config"}],

@@ -297,3 +297,18 @@ class TestInfo:
         logger.store(B=3.0)
         logger.log_tabular("B")
         assert list(logger.last_row_info) == ["B"]
+
+
+def test_a_logger_has_few_enough_attributes_for_store_to_be_found_quickly(output_dir: str) -> None:
+    """CPython's quick method lookup ends at 30 instance attributes; users add some of their own."""
+    logger = EpochLogger(output_dir, exp_name="x", keep_last=2)
+    logger.save_config({"a": 1})
+    for epoch in range(2):
+        logger.store(X=1.0)
+        logger.save_state({"epoch": epoch}, epoch)
+        with logger.batch():
+            logger.log_tabular("X")
+        logger.dump_tabular()
+    assert logger.last_checkpoint is not None
+    logger.close()
+    assert len(vars(logger)) <= 20

@@ -9,11 +9,18 @@ from typing import Protocol
 from .record import Record, Resume
 
 
+class RunState(Protocol):
+    """What a logger notes of the rows it has dumped."""
+
+    rating: object  # the last row's value of the column that checkpoints are compared by
+    dumped: int  # rows, since the run began
+
+
 class RowHost(Protocol):
     """What a logger tells of its rows."""
 
-    _rating: object  # the last row's value of the column that checkpoints are compared by
-    _dumped: int  # rows, since the run began
+    @property
+    def _saved(self) -> RunState: ...
 
     def _is_between_rows(self) -> bool: ...
 
@@ -51,7 +58,7 @@ class RowLinks:
     def join(self, record: Record, serial: int | None) -> None:
         """Complete the record of a checkpoint being taken, or do so when its row is dumped."""
         between = self._host._is_between_rows()
-        belated = _Belated(record, self._host._dumped + (not between), serial)
+        belated = _Belated(record, self._host._saved.dumped + (not between), serial)
         if not (between and self._complete(belated)):
             self._belated.append(belated)
 
@@ -64,8 +71,8 @@ class RowLinks:
     def _complete(self, belated: _Belated) -> bool:
         """Fill in what depends on the row of a checkpoint; False where that is not on the disk yet."""
         record, host = belated.record, self._host
-        if self._column is not None and belated.rows == host._dumped:
-            record.rate(self._column, host._rating)
+        if self._column is not None and belated.rows == host._saved.dumped:
+            record.rate(self._column, host._saved.rating)
         if belated.serial is None:
             return True
         position = host._position()
@@ -73,6 +80,6 @@ class RowLinks:
             return False
         lines, columns = position
         if lines is not None:
-            lines -= host._dumped - belated.rows
+            lines -= host._saved.dumped - belated.rows
         record.resume = Resume(belated.rows, lines, list(columns), belated.serial, self._size)
         return True

@@ -15,10 +15,16 @@ from .random_state import random_state
 from .record import RANDOM, VARS, Record
 from .resume import Point, Start, read_start, shelf_of, write_start
 from .retention import Retention
-from .rows import RowHost, RowLinks
+from .rows import RowHost, RowLinks, RunState
 from .swap import remove_tree
 
 UNCHANGED = "what was there before is unchanged"
+
+
+class SavedState(RunState, Protocol):
+    """What a logger notes of its checkpoints."""
+
+    last: Checkpoint | None
 
 
 class Host(RowHost, Protocol):
@@ -26,7 +32,9 @@ class Host(RowHost, Protocol):
 
     pytorch_saver_elements: Any
     tf_saver_elements: dict[str, Any]
-    _last: Checkpoint | None
+
+    @property
+    def _saved(self) -> SavedState: ...
 
     def _pytorch_simple_save(self, itr: int | None = None) -> None: ...
 
@@ -179,7 +187,7 @@ class Savers:
             if record is not None:
                 self._records.append(record)
                 if self._is_root:
-                    self._logger._last = self._publish(record, problems)
+                    self._logger._saved.last = self._publish(record, problems)
                 self._prune(problems)
         self._tell(problems)
 

@@ -1,0 +1,87 @@
+"""What waits for its statistics: keys closed in a batch, and how far the ranks have come with the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
+
+from ._core import Moments
+from .exchange import Channel
+from .row import check_key
+
+Reader = Callable[[Moments], float]
+_MEAN: Reader = attrgetter("mean")
+_MAX: Reader = attrgetter("max")
+_MIN: Reader = attrgetter("min")
+
+
+class Closed(NamedTuple):
+    """A key closed in a batch: its values so far, and the columns that wait for its statistics."""
+
+    key: str
+    columns: Sequence[str]
+    readers: Sequence[Reader]
+    moments: Moments
+
+
+class Batch:
+    """The keys of the row that wait for their statistics.
+
+    Attributes:
+        always: whether rows are batches without a block around them.
+        in_block: whether a block has begun and not ended.
+        waiting: the keys, in the order in which they were closed; None outside a batch.
+    """
+
+    __slots__ = ("always", "in_block", "waiting")
+
+    def __init__(self, always: bool) -> None:
+        self.always = always
+        self.in_block = False
+        self.waiting: list[Closed] | None = None
+        self.end()
+
+    def end(self) -> None:
+        """Begin the next one, where there is always one."""
+        self.waiting = [] if self.always else None
+
+
+class Agreement:
+    """How far the ranks have come with the row being built.
+
+    Attributes:
+        channel: the way to the other ranks.
+        row: how many rows before this one communicated; the others may be rank 0's alone.
+        communicated: whether this row has.
+        info_is_old: whether last_row_info is that of the row before.
+        left_over: values that were stored and not logged when the last row was dumped, by key.
+    """
+
+    __slots__ = ("channel", "communicated", "info_is_old", "left_over", "row")
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.row = 0
+        self.communicated = False
+        self.info_is_old = False
+        self.left_over: dict[str, int] = {}
+
+    def next_row(self) -> None:
+        """Count the row that ends."""
+        self.row += self.communicated
+        self.communicated = False
+        self.info_is_old = True
+
+
+@lru_cache(maxsize=4096)
+def statistics_columns(
+    key: str, with_min_and_max: bool, average_only: bool
+) -> tuple[Sequence[str], Sequence[Reader]]:
+    """The columns of a stored key, in their order, and what reads each of them from the moments."""
+    check_key(key)
+    columns = {key: _MEAN} if average_only else {"Average" + key: _MEAN, "Std" + key: Moments.std}
+    if with_min_and_max:
+        columns |= {"Max" + key: _MAX, "Min" + key: _MIN}
+    return tuple(columns), tuple(columns.values())
