@@ -19,7 +19,7 @@ from checkpoints import Recorder, load, tree
 from conftest import RunPython
 
 from spinstat import EpochLogger, Logger
-from spinstat.checkpoint import find_checkpoint
+from spinstat.checkpoint import find_checkpoint, verify_checkpoints
 
 
 class Env:
@@ -164,6 +164,30 @@ def test_F5_any_other_error_of_an_entry_is_told_once_with_its_reason(
     logger.save_state({"state": Raises(error), "step": 2})
     assert load(output_dir, "vars.pkl") == {"step": 2}
     assert "in __reduce__" in logger.only_message()
+
+
+def test_an_interrupt_right_after_the_commit_leaves_a_whole_checkpoint(
+    output_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = EpochLogger(output_dir)
+    logger.save_state({"step": 1})
+    replace = os.replace
+
+    def interrupted(source: str, target: str) -> None:
+        replace(source, target)
+        if target.endswith(".json"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        logger.save_state({"step": 2})
+    monkeypatch.undo()
+    assert joblib.load(find_checkpoint(output_dir).vars) == {"step": 2}
+    assert verify_checkpoints(output_dir) == [
+        f"{os.path.join(output_dir, 'vars.pkl')} is not what the last checkpoint has saved"
+    ]
+    logger.save_state({"step": 3})
+    assert load(output_dir, "vars.pkl") == {"step": 3}
 
 
 def test_a_quiet_logger_warns_of_what_is_missing(output_dir: str) -> None:

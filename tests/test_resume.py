@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -370,3 +371,15 @@ def test_a_rank_that_has_no_folder_saves_nothing() -> None:
     logger = Logger(comm=Rank(1, 2), quiet=True)
     assert logger.save_state({"a": 1}) is None
     assert logger.last_checkpoint is None
+
+
+def test_a_checkpoint_that_has_lost_its_files_does_not_stop_a_run_from_opening(output_dir: str) -> None:
+    logger = EpochLogger(output_dir)
+    save_first(logger, 0)
+    shutil.rmtree(max(Path(output_dir, ".spinstat").glob("c*/")))
+    os.unlink(os.path.join(output_dir, "vars.pkl"))
+    with pytest.warns(UserWarning, match="left out"):
+        logger, state = resumed(output_dir)
+    assert state is None
+    save_first(logger, 0)
+    assert resumed(output_dir)[1] == {"epoch": 0}

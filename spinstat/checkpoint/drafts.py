@@ -35,7 +35,6 @@ class Draft:
 
     def __init__(self, folder: str, number: int) -> None:
         self._folder = folder
-        self._committed = False
         while True:
             self._path = os.path.join(folder, f"c{number}")
             try:
@@ -52,7 +51,7 @@ class Draft:
     def __exit__(self, *_: object) -> None:
         if self._lock is not None:
             os.close(self._lock)
-        if not self._committed:
+        if not os.path.exists(record_path(self._folder, self.record.number)):  # an interrupt may follow it
             remove_tree(self._path)
 
     def add(
@@ -120,7 +119,6 @@ class Draft:
         self.record.time = time.time()
         sync_folder(self._path)
         write_record(self._folder, self.record)
-        self._committed = True
         return self.record
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from types import ModuleType
 from typing import IO, Any, NamedTuple, Protocol, Self, cast
 
 from ..files import CREATE, write_all
 
 PROTOCOL = 4  # the newest that every Python and joblib of the last years reads
-MAX_DEPTH = 12  # how many attributes deep the culprit of a failed pickle is looked for
+MAX_DEPTH = 12  # how many attributes deep the culprit of a failed pickle is looked for,
+MAX_PARTS = 200  # and among how many parts of each object: a long list would take as long as it is
 
 
 class Digest(NamedTuple):
@@ -91,7 +94,8 @@ class NewFile:
         """Close the file, and delete it after an error."""
         os.close(self._descriptor)
         if kind is not None:
-            os.unlink(self.path)
+            with suppress(FileNotFoundError):  # it has its final name already, or its folder is gone
+                os.unlink(self.path)
 
 
 class _Nowhere:
@@ -212,7 +216,7 @@ def _find_culprit(value: object) -> str:
     """The path of what cannot be pickled within a value that cannot: ".lock", "['x'][0]", "" for itself."""
     path, seen = "", {id(value)}
     for _ in range(MAX_DEPTH):
-        for step, part in _parts(value):
+        for step, part in islice(_parts(value), MAX_PARTS):
             if id(part) not in seen and _why_not(part) is not None:
                 seen.add(id(part))
                 path, value = path + step, part
@@ -222,11 +226,11 @@ def _find_culprit(value: object) -> str:
     return path
 
 
-def _parts(value: object) -> list[tuple[str, object]]:
+def _parts(value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
-        return [(f"[{key!r}]", part) for key, part in value.items()]
+        return ((f"[{key!r}]", part) for key, part in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        return [(f"[{at}]", part) for at, part in enumerate(value)]
+        return ((f"[{at}]", part) for at, part in enumerate(value))
     if isinstance(value, type) or not hasattr(value, "__dict__"):
-        return []
-    return [(f".{name}", part) for name, part in vars(value).items()]
+        return iter(())
+    return ((f".{name}", part) for name, part in vars(value).items())

@@ -178,6 +178,8 @@ def _forget_later(shelf: Shelf, serial: int, number: int | None) -> None:
 def _restore_names(shelf: Shelf) -> None:
     """Give the newest generation its plain names, where the run ended before it could."""
     for record in shelf.records()[-1:]:
+        if shelf.problems(record):
+            continue
         for name in record.plain_names():
             stored = shelf.path(record, next(iter(record.members(name).values())))
             path = os.path.join(shelf.root, name)
