@@ -67,12 +67,24 @@ cdef inline Cells **cells_at(const Sites *sites, PyObject *names) noexcept:
 @cython.final
 cdef class Names:
     """A set of names: its slots, which outlive a deletion of their keys, and where their cells lie."""
+    cdef tuple names
     cdef list slots
     cdef Cells **cells
     cdef int sites  # entries of the table
 
     def __dealloc__(self):
         PyMem_RawFree(self.cells)
+
+
+cdef bint same_names(PyObject *a, PyObject *b) noexcept:
+    """Whether two tuples hold the same strings, as objects: names are interned, so equal ones nearly always are."""
+    cdef Py_ssize_t n = PyTuple_GET_SIZE(a), i
+    if PyTuple_GET_SIZE(b) != n:
+        return False
+    for i in range(n):
+        if PyTuple_GET_ITEM(a, i) is not PyTuple_GET_ITEM(b, i):
+            return False
+    return True
 
 
 cdef class EpochStore:
@@ -84,6 +96,7 @@ cdef class EpochStore:
     cdef list remembered       # what the entries of `sites` point to: (tuple, Names), so that no other tuple can come
                                # to lie at the address of one that has an entry
     cdef dict known_names      # tuple of names -> Names
+    cdef Names last_known      # the last one looked up there: what brings a new tuple mostly brings the same names
     cdef Py_ssize_t forgotten  # how often all of these were forgotten
 
     def __cinit__(self):
@@ -110,16 +123,19 @@ cdef class EpochStore:
         cdef list old_list = self.remembered, new_list = [None] * CALL_SITES
         cdef dict old_dict = self.known_names, new_dict = {}
         memset(&self.sites, 0, sizeof(Sites))
-        self.remembered, self.known_names = new_list, new_dict
+        self.remembered, self.known_names, self.last_known = new_list, new_dict, None
         self.forgotten += 1
         return 0
 
     cdef Names names_of(self, PyObject *tuple_of_names):
         """The names of a tuple that has no entry; it gets one where there is room. The names are plain strings, so
         that to look them up runs no code of theirs."""
-        cdef Names names = self.known_names.get(<tuple>tuple_of_names)
-        if names is None:
-            names = self.learn(<tuple>tuple_of_names)
+        cdef Names names = self.last_known
+        if names is None or not same_names(<PyObject *>names.names, tuple_of_names):
+            names = self.known_names.get(<tuple>tuple_of_names)
+            if names is None:
+                names = self.learn(<tuple>tuple_of_names)
+            self.last_known = names
         if names.sites < SITES_OF_SAME_NAMES:
             self.enter(tuple_of_names, names)
         return names
@@ -132,6 +148,7 @@ cdef class EpochStore:
         while forgotten != self.forgotten:  # as a key may be deleted while slots are made
             forgotten = self.forgotten
             names = Names.__new__(Names)
+            names.names = tuple_of_names
             names.slots = [self.slot(<str>name) for name in tuple_of_names]
             names.cells = <Cells **>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Cells *))
             if names.cells == NULL:
