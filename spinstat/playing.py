@@ -226,7 +226,7 @@ def _read_reset(result: Any, env: Any) -> Any:
     if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
         return result
     space = getattr(env, "observation_space", None)
-    if hasattr(space, "spaces") and _contains(space, result) and not _contains(space, result[0]):
+    if hasattr(space, "spaces") and _contains(space, result):
         return result
     return result[0]
 

@@ -140,6 +140,42 @@ def test_what_cannot_be_described_has_its_reason(env: Any, factory: Any, way: st
     assert any(way in each and reason in each for each in found.reasons)
 
 
+class Recorded(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+    """A wrapper that records its arguments."""
+
+    def __init__(self, env: Any) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(self)
+        gymnasium.Wrapper.__init__(self, env)
+
+
+def test_a_wrapper_of_the_script_itself_is_no_use_to_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert describe(Recorded(gymnasium.make("CartPole-v1")))["spec"] is not None
+    monkeypatch.setattr(Recorded, "__module__", "__main__")
+    description = describe(Recorded(gymnasium.make("CartPole-v1")))
+    assert description["spec"] is None
+    assert "__main__:Recorded is of the script itself" in description["reasons"]["spec"]
+
+
+@pytest.mark.parametrize("cloudpickle", [True, False])
+def test_F2_an_environment_of_the_script_is_told_at_save_time_if_another_program_cannot_load_it(
+    output_dir: str, run_python: RunPython, cloudpickle: bool
+) -> None:
+    program = """if True:
+        import sys
+        if sys.argv[2] == "False":
+            sys.modules["cloudpickle"] = None
+        from spinstat import EpochLogger
+        class Env:
+            def __init__(self, length): pass
+            def reset(self): return 0.0
+            def step(self, action): return 0.0, 1.0, True, {}
+        EpochLogger(sys.argv[1], quiet=True).save_state({"env": Env(3)})
+    """
+    told = run_python("-c", program, output_dir, str(cloudpickle)).stderr
+    assert ("Env is a class of the script itself" in told) == (not cloudpickle)
+    assert ("Give save_state what makes it, as 'env_fn'" in told) == (not cloudpickle)
+
+
 def test_an_environment_whose_attributes_raise_is_described_all_the_same() -> None:
     class Hostile(agents.Modern):
         @property
@@ -169,7 +205,7 @@ def test_a_module_of_its_own_is_imported_before_its_id_is_made(
             json.dump(describe(gymnasium.make("Own-v0", length=4)), open("env.json", "w"))
         else:
             description = json.load(open("env.json"))
-            for way in ("spec", "id"):
+            for way in ("id", "spec"):  # the entry point of the spec would import the module for the id
                 found = rebuild({**description, "spec": None, "id": None, way: description[way]})
                 print(way, found.env.unwrapped.length, found.reasons)
     """

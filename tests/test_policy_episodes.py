@@ -173,6 +173,11 @@ def test_a_step_that_is_no_step_is_a_clear_error(step: Any, complaint: str) -> N
         evaluate(Scripted(0, step), zero, num_episodes=1)
 
 
+def test_an_info_that_speaks_of_truncation_does_not_end_an_episode() -> None:
+    steps = (0, 1.0, False, {"TimeLimit.truncated": True}), (0, 1.0, True, {"TimeLimit.truncated": False})
+    assert evaluate(Scripted(0, *steps), zero, num_episodes=1) == [Episode(2.0, 2, True, False)]
+
+
 def test_each_episode_of_a_seeded_evaluation_has_its_own_seed() -> None:
     env = agents.Modern(2)
     evaluate(env, zero, num_episodes=3, seed=40)

@@ -110,6 +110,9 @@ def test_F10_a_newer_checkpoint_without_a_number_is_told_on_stderr(
     os.utime(os.path.join(output_dir, "pyt_save", "model5.pt"), (1000, 1000))
     load_policy_and_env(output_dir)
     assert "model.pt, without a number, is newer: itr=None loads it" in capsys.readouterr().err
+    for chosen in (5, None):
+        load_policy_and_env(output_dir, chosen)
+        assert "checkpoint" not in capsys.readouterr().err, "who names one knows it"
 
 
 @pytest.mark.parametrize("itr", ["x", 1.5, [1]])

@@ -148,11 +148,26 @@ def test_a_broken_model_ends_with_1_and_names_the_file(
     assert "model7.pt is empty" in capsys.readouterr().err
 
 
-def test_an_assertion_of_the_environment_keeps_its_traceback(output_dir: str) -> None:
+class Asserting(agents.Counter):
+    def step(self, action: Any) -> Any:
+        raise AssertionError("of the environment")
+
+
+@pytest.mark.parametrize(
+    ("width", "env", "error", "text"),
+    [
+        (4, Asserting(), AssertionError, "of the environment"),
+        (3, agents.Counter(), RuntimeError, "size of tensor"),
+    ],
+    ids=["environment", "policy"],
+)
+def test_an_error_of_what_is_played_keeps_its_traceback(
+    output_dir: str, width: int, env: Any, error: type[Exception], text: str
+) -> None:
     with EpochLogger(output_dir, quiet=True) as logger:
-        logger.setup_pytorch_saver(agents.Lean(width=3))  # its product with 4 numbers fails
-        logger.save_state({"env": agents.Counter(2)})
-    with pytest.raises(RuntimeError, match="size of tensor"):
+        logger.setup_pytorch_saver(agents.Lean(width=width))
+        logger.save_state({"env": env})
+    with pytest.raises(error, match=text):
         main(["test_policy", output_dir, "-nr"])
 
 
