@@ -2,6 +2,7 @@
 
     python examples/ppo.py                        train on CartPole-v1 until the average return passes 150
     python examples/ppo.py --cpu 2                the same on two MPI ranks: gradients averaged, one log
+    python examples/ppo.py --resume               go on with the run in runs/ppo, after a kill for one
     python examples/ppo.py --evaluate runs/ppo    reload the policy that a run left and play ten episodes
 
 A run leaves config.json, progress.txt, pyt_save/model.pt, vars.pkl and learning_curve.png in its folder.
@@ -175,7 +176,7 @@ def ppo(
         train_pi_iters, train_v_iters: gradient steps in an epoch, on the whole batch.
         target_kl: the policy's steps end for the epoch when the approximate KL passes 1.5 times this.
         target_return: training ends after the epoch whose average return is above this.
-        logger_kwargs: passed on to EpochLogger.
+        logger_kwargs: passed on to EpochLogger; with resume=True the run in the folder goes on.
     """
     logger = EpochLogger(**(logger_kwargs or {}))
     logger.save_config(locals())
@@ -217,9 +218,16 @@ def ppo(
                      Entropy=before["Entropy"], KL=after["KL"], ClipFrac=after["ClipFrac"], StopIter=pi_steps)
 
     start = time.time()
-    obs, _ = env.reset(seed=seed + 10_000 * proc_id())
+    first_epoch, (obs, _) = 0, env.reset(seed=seed + 10_000 * proc_id())
     ep_ret, ep_len = 0.0, 0
-    for epoch in range(epochs):
+    state = logger.load_state()  # with the random generators as they were
+    if state is not None:
+        first_epoch, env, obs = state["epoch"] + 1, state["env"], state["obs"]
+        ac.load_state_dict(state["ac"])
+        pi_optimizer.load_state_dict(state["pi_optimizer"])
+        vf_optimizer.load_state_dict(state["vf_optimizer"])
+
+    for epoch in range(first_epoch, epochs):
         for t in range(local_steps):
             act, val, logp = ac.step(obs)
             next_obs, rew, terminated, truncated, _ = env.step(act)
@@ -234,7 +242,10 @@ def ppo(
                 ep_ret, ep_len = 0.0, 0
         update(buffer.get())
 
-        logger.save_state({"env": env}, itr=None)
+        logger.save_state({
+            "env": env, "obs": obs, "epoch": epoch, "ac": ac.state_dict(),
+            "pi_optimizer": pi_optimizer.state_dict(), "vf_optimizer": vf_optimizer.state_dict(),
+        })
         with logger.batch():  # one reduction over the ranks for all keys of the epoch
             logger.log_tabular("Epoch", epoch)
             logger.log_tabular("EpRet", with_min_and_max=True)
@@ -300,6 +311,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--target_return", type=float, default=150.0, help="stop above this average return")
     parser.add_argument("--exp_name", default="ppo")
     parser.add_argument("--output_dir", help="the run's folder (default: runs/EXP_NAME)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run that is in the folder")
     parser.add_argument("--evaluate", metavar="DIR", help="play the policy saved in DIR, train none")
     parser.add_argument("--episodes", type=int, default=10, help="episodes to play with --evaluate")
     return parser.parse_args()
@@ -321,7 +333,7 @@ def main() -> None:
         steps_per_epoch=args.steps,
         epochs=args.epochs,
         target_return=args.target_return,
-        logger_kwargs={"output_dir": output_dir, "exp_name": args.exp_name},
+        logger_kwargs={"output_dir": output_dir, "exp_name": args.exp_name, "resume": args.resume},
     )
     if proc_id() == 0:
         print(f"Learning curve: {save_learning_curve(output_dir)}")

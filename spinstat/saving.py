@@ -222,11 +222,12 @@ class StateSaver:
             self._saved.savers.after_row()
 
     def _get_savers(self) -> Savers:
-        if self._saved.savers is None:
+        saved = self._saved
+        if saved.savers is None:
             from .checkpoint import Savers
 
-            comm, saved = self._comm, self._saved
+            comm = self._comm
             saved.savers = Savers(
                 self, self._folder or "", comm.rank, comm.size, saved.rules, saved.point, saved.opening
             )
-        return self._saved.savers
+        return saved.savers
