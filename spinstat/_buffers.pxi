@@ -224,7 +224,7 @@ cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
 
 
 cdef int reduce_sequence(object x, str key, Converted *out, int depth) except -1:
-    """Convert a list or tuple: the elements of its elements, whatever their shapes."""
+    """Convert a list or another sequence: the elements of its elements, whatever their shapes."""
     cdef double[64] few
     cdef double *pending = few
     cdef Py_ssize_t room = 64, filled = 0
@@ -294,6 +294,8 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
         return reduce_array(x, key, out, threads)
     number = Py_TYPE(x).tp_as_number
     if number == NULL or (number.nb_float == NULL and number.nb_index == NULL):
+        if isinstance(x, Sequence):  # a range or a deque, as NumPy would take it
+            return reduce_sequence(x, key, out, depth)
         _arrays.reject(x, key)
     if PyLong_Check(x):  # or quick_scalar would have taken it
         raise OverflowError(f"an int{_arrays.of_key(key)} is too large for a float64, which ends at 1.8e308")

@@ -26,7 +26,7 @@ from libc.string cimport memcpy, memset, strlen
 
 from spinstat.moments cimport *
 
-from collections.abc import Mapping, MutableMapping, MutableSequence
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 
 import numpy as np
 

@@ -7,6 +7,7 @@ import ctypes
 import decimal
 import fractions
 import math
+from collections import UserList, deque
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ def test_b1_b2_lists_and_tuples_are_read_to_any_depth_and_shape() -> None:
     assert_as_numpy(moments(x.tolist()), x)
     assert_as_numpy(moments(x.reshape(100, 100).tolist()), x)
     assert_as_numpy(moments([[[[[1]]]]]), [1])
+
+
+def test_other_sequences_are_taken_as_lists() -> None:
+    assert_as_numpy(moments(range(10)), range(10))
+    assert_as_numpy(moments(deque([1, 2.5, [3]])), [1, 2.5, 3])
+    assert_as_numpy(moments(UserList([range(2), 5])), [0, 1, 5])
 
 
 def test_a_list_that_holds_itself_is_an_error_and_no_crash() -> None:
