@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from conftest import ROOT, RunPython
 
-KILLS = int(os.environ.get("SPINSTAT_KILLS", "24"))
+KILLS = int(os.environ.get("SPINSTAT_KILLS", "40"))
 
 
 @pytest.fixture
