@@ -16,6 +16,7 @@ import torch
 
 from spinstat.policy import Episode, evaluate, load_policy_and_env, run_policy
 from spinstat.stderr import Bar
+from spinstat.utils import test_policy
 
 
 class Scripted:
@@ -65,10 +66,14 @@ def test_run_policy_prints_what_the_original_prints_and_returns_none(
     assert shown.err == ""
 
 
-def test_the_signatures_are_the_originals() -> None:
-    assert str(inspect.signature(load_policy_and_env)) == "(fpath, itr='last', deterministic=False)"
+def test_the_signatures_under_the_originals_names_are_the_originals() -> None:
+    loading = inspect.signature(test_policy.load_policy_and_env)
+    assert str(loading) == "(fpath, itr='last', deterministic=False)"
     expected = "(env, get_action, max_ep_len=None, num_episodes=100, render=True)"
-    assert str(inspect.signature(run_policy)) == expected
+    assert str(inspect.signature(test_policy.run_policy)) == expected
+    ours = inspect.signature(load_policy_and_env).parameters
+    added = [each for name, each in ours.items() if name not in loading.parameters]
+    assert all(each.kind is each.KEYWORD_ONLY for each in added)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from ..policy import load_policy_and_env, run_policy
+import os
+from typing import Any
+
+from .. import policy
+from ..playing import run_policy, without_annotations
 
 __all__ = ["load_policy_and_env", "run_policy"]
+
+
+@without_annotations
+def load_policy_and_env(
+    fpath: str | os.PathLike[str], itr: policy.Itr = "last", deterministic: bool = False
+) -> tuple[Any, policy.SavedPolicy]:
+    """Load the policy and the environment of a run: see `spinstat.policy.load_policy_and_env`."""
+    return policy.load_policy_and_env(fpath, itr, deterministic)
+
 
 if __name__ == "__main__":
     import sys
