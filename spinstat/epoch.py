@@ -94,24 +94,31 @@ class EpochLogger(EpochStore, Logger):
         Raises:
             AssertionError, TypeError: as Logger.log_tabular, with nothing changed.
             KeyError: no rank has values and strict_keys is on.
-            KeyMismatchError: the ranks are not in the same call. All drop the row and all values stored.
+            KeyMismatchError: the ranks are not in the same call, or only some of them can log the key. All drop
+                the row and all values stored.
         """
         if val is not None:
             super().log_tabular(key, val)
             self._discard(key)
             return
-        columns, readers = statistics_columns(key, with_min_and_max, average_only)
-        self._check_columns(columns)
-        log = super().log_tabular
         batch = self._batch
         if batch.in_block and batch.waiting is None:  # after a dump_tabular in the block
             batch.waiting = []
+        try:
+            columns, readers = statistics_columns(key, with_min_and_max, average_only)
+            self._check_columns(columns)
+            taken = self._take(key)
+        except Exception:
+            if batch.waiting is None:
+                self._refuse(key)
+            raise
+        log = super().log_tabular
         if batch.waiting is not None:
             for column in columns:
                 log(column, None)
-            batch.waiting.append(Closed(key, columns, readers, self._take(key)))
+            batch.waiting.append(Closed(key, columns, readers, taken))
             return
-        result = self._reduce("row", [(key, self._take(key))])[0]
+        result = self._reduce("row", [(key, taken)])[0]
         if result.info.count == 0:
             self._report_empty([key])
         self._note(key, result.info)
@@ -190,6 +197,9 @@ class EpochLogger(EpochStore, Logger):
         except BaseException:
             if batch.waiting:
                 self._drop_row()
+            # Other ranks may have come to the end of the block. What this one reduces next is not of that row.
+            self._agreement.communicated = True
+            self._agreement.next_row()
             raise
         finally:
             batch.in_block = False
@@ -235,6 +245,16 @@ class EpochLogger(EpochStore, Logger):
             agreement.communicated = True  # on all ranks, whatever call each of them was in
             agreement.next_row()
             raise
+
+    def _refuse(self, key: object) -> None:
+        """Meet the other ranks where this one cannot log a key: they are in the same call, and wait.
+
+        Where none of them can, each raises its own error, and nothing has changed.
+
+        Raises:
+            KeyMismatchError: other ranks can.
+        """
+        self._reduce("refused log_tabular", [(str(key), Moments())])
 
     def _report_empty(self, keys: Sequence[str]) -> None:
         """Say that no rank has a value for these keys: an error with strict_keys, else rank 0's warning."""

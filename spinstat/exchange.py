@@ -158,6 +158,8 @@ def _some(keys: tuple[str, ...], elsewhere: list[_Call]) -> str:
             places = zip(*(call.keys for call in elsewhere), strict=False)
             alike = sum(1 for _ in takewhile(lambda place: len(set(place)) == 1, places))
             shown, more = keys[alike:], f"after {alike} that are alike"
+            if not shown:
+                return f"the first {alike} of those of other ranks"
     text = ", ".join(map(repr, shown[:SHOWN_KEYS]))
     return text if len(keys) <= SHOWN_KEYS else f"{text}, {more}"
 

@@ -59,7 +59,7 @@ def _find_launcher(n: int) -> str:
     found = shutil.which("mpiexec", path=path) or shutil.which("mpirun", path=path)
     if found is None:
         raise RuntimeError(
-            f"mpi_fork({n}) found neither mpiexec nor mpirun, beside {sys.executable} or in PATH. They come "
+            f"mpi_fork({n}) found neither mpiexec nor mpirun in PATH ({path or 'which is empty'}). They come "
             'with an MPI library, such as that of pip install "spinstat[mpich]"; or run with one process'
         )
     return found
@@ -121,8 +121,12 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
         if threading.current_thread() is threading.main_thread():
             # Whoever ends this process means the ranks, to which the launcher passes it on.
             signal.signal(signal.SIGTERM, lambda *_: job.terminate())
-        try:
-            status = job.wait()
-        except KeyboardInterrupt:  # the launcher has it from the terminal, too
-            status = job.wait()
+        while True:
+            try:
+                status = job.wait()
+                break
+            except KeyboardInterrupt:
+                # From a terminal the launcher has it, too, and a second one does no harm; from a program that
+                # interrupts this process alone it does not.
+                job.send_signal(signal.SIGINT)
     return status if status >= 0 else 128 - status

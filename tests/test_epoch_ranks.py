@@ -235,3 +235,83 @@ class TestBatch:
 
         on_ranks(2, program)
         assert content(output_dir) == "A\n5.0\n"
+
+
+class TestErrorsOfOneRank:
+    @pytest.mark.parametrize("new_keys", ["add", "error"])
+    def test_a_key_that_one_rank_cannot_log_is_an_error_on_all(self, output_dir: str, new_keys: Any) -> None:
+        def program(comm: ThreadComm) -> list[object]:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True, new_keys=new_keys)
+            if comm.rank == 0 and new_keys == "add":
+                logger.log_tabular("AverageA", 0)
+            elif comm.rank == 0:
+                logger.log_tabular("Epoch", 0)
+                logger.dump_tabular()
+            logger.store(A=comm.rank)
+            with pytest.raises(KeyMismatchError, match=r"refused log_tabular.*(\n.*)*log_tabular\('A'\)"):
+                logger.log_tabular("A")
+            logger.store(A=5.0 + comm.rank)
+            return list(logger.get_stats("A"))
+
+        assert on_ranks(2, program) == [[5.5, 0.5]] * 2
+
+    def test_a_key_that_no_rank_can_log_is_each_ranks_own_error(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> list[object]:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.store(A=1.0)
+            logger.log_tabular("A")
+            logger.store(A=2.0 + comm.rank)
+            with pytest.raises(AssertionError, match="AverageA"):
+                logger.log_tabular("A")
+            logger.dump_tabular()
+            logger.log_tabular("A")
+            return list(logger.log_current_row.values())
+
+        assert on_ranks(2, program) == [[2.5, 0.5]] * 2
+
+    def test_values_that_one_rank_assigned_and_cannot_be_read_are_an_error_on_all(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.epoch_dict["A"] = ["no number"] if comm.rank else [1.0]
+            with pytest.raises(KeyMismatchError):
+                logger.log_tabular("A")
+
+        on_ranks(2, program)
+
+    @pytest.mark.parametrize("logged", [False, True])
+    def test_a_batch_that_one_rank_left_by_an_error_is_never_merged_with_its_next(
+        self, output_dir: str, logged: bool
+    ) -> None:
+        def program(comm: ThreadComm) -> list[object]:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.store(A=1.0)
+            if comm.rank == 1:
+                with pytest.raises(ValueError, match="an error of the script"), logger.batch():
+                    if logged:
+                        logger.log_tabular("A")
+                    raise ValueError("an error of the script")
+                logger.store(A=4.0)
+                with pytest.raises(KeyMismatchError):
+                    logger.log_tabular("A")
+            else:
+                with pytest.raises(KeyMismatchError), logger.batch():
+                    logger.log_tabular("A")
+            logger.store(A=7.0 + comm.rank)
+            logger.log_tabular("A")
+            return list(logger.log_current_row.values())
+
+        assert on_ranks(2, program) == [[7.5, 0.5]] * 2
+
+    def test_a_batch_that_all_ranks_left_by_an_error_is_followed_by_a_right_one(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> list[object]:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.store(A=1.0)
+            with pytest.raises(ValueError, match="of all"), logger.batch():
+                logger.log_tabular("A")
+                raise ValueError("of all")
+            logger.store(A=7.0 + comm.rank)
+            with logger.batch():
+                logger.log_tabular("A")
+            return list(logger.log_current_row.values())
+
+        assert on_ranks(2, program) == [[7.5, 0.5]] * 2
