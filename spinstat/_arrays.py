@@ -37,6 +37,19 @@ def reject(x: object, key: str | None, why: str = "") -> NoReturn:
     )
 
 
+def name_key(error: Exception, x: object, key: str | None) -> None:
+    """Have the error of a value's own conversion say under which key it was stored.
+
+    One of the built-in kinds is raised again with the key in its text, any other gets a note.
+    """
+    if key is None:
+        return
+    where = f"while converting {type(x).__qualname__} to a number for key {key!r}"
+    if type(error) in (TypeError, ValueError, OverflowError, ArithmeticError):
+        raise type(error)(f"{error} ({where})") from error
+    error.add_note(where)
+
+
 def is_tensor(x: object) -> bool:
     """Whether `x` is a torch tensor."""
     torch = sys.modules.get("torch")

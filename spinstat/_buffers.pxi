@@ -302,8 +302,7 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
     try:
         out.value = PyFloat_AsDouble(x)
     except Exception as error:
-        if key is not None:
-            error.add_note(f"while converting {type(x).__qualname__} to a number for key {key!r}")
+        _arrays.name_key(error, x, key)
         raise
     out.kind = SCALAR
     return 0

@@ -123,7 +123,8 @@ class ProgressWriter:
         try:
             self._catch_up()
         except OSError as error:
-            warn(f"{self._own.name}: {error}; {self._count()} kept in memory and written with the next one")
+            # The same words each time, so that Python's filter of repeated warnings knows them again.
+            warn(f"{self._own.name}: {error}; rows are kept in memory and written with the next one that can be")
         except ValueError:
             self._waiting.clear()
             raise

@@ -152,3 +152,19 @@ def test_ranks_can_be_bound_to_cores(launcher: str, tmp_path: Path) -> None:
     outcome = fork(launcher, tmp_path, "train.py")
     assert outcome.status == 0, outcome
     assert outcome.stdout.split() in (["2", "2"], ["22"])  # lines of ranks may run into one another
+
+
+@LAUNCHERS
+def test_an_interrupt_of_the_launching_process_alone_ends_its_ranks(launcher: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, signal, time\n"
+        "from spinstat import mpi_fork, mpi_statistics_scalar, proc_id\n"
+        "os.environ.setdefault('TO_INTERRUPT', str(os.getpid()))\n"
+        "mpi_fork(2)\n"
+        "mpi_statistics_scalar([1.0])\n"
+        "if proc_id() == 0:\n"
+        "    os.kill(int(os.environ['TO_INTERRUPT']), signal.SIGINT)\n"
+        "time.sleep(300)\n"
+    )
+    outcome = fork(launcher, tmp_path, "train.py", limit=60)
+    assert outcome.status not in (None, 0), outcome
