@@ -19,7 +19,7 @@ class Command(NamedTuple):
 
 
 def _add_test_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("fpath", metavar="DIR", help="the run's folder; its pickles run code: trust it")
+    parser.add_argument("fpath", metavar="DIR", help="the run's folder; trust it, or see --no-trust")
     parser.add_argument("--len", "-l", type=int, default=0, help="end episodes after LEN steps; 0: do not")
     parser.add_argument("--episodes", "-n", type=int, default=100, help="how many to play (100)")
     parser.add_argument("--norender", "-nr", action="store_true", help="do not call env.render()")
@@ -33,6 +33,13 @@ def _add_test_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--video", metavar="DIR", help="leave each episode as a file in DIR instead of showing it"
     )
+    parser.add_argument(
+        "--no-trust", action="store_true", help="unpickle nothing: for runs saved with safe=True"
+    )
+    parser.add_argument(
+        "--allow", metavar="MODULE", action="append", default=[],
+        help="a module that may be imported for the run all the same",
+    )
 
 
 def _test_policy(args: argparse.Namespace) -> int:
@@ -42,7 +49,9 @@ def _test_policy(args: argparse.Namespace) -> int:
 
     itr: Itr = args.itr if args.itr >= 0 else "last"
     try:
-        env, get_action = load_policy_and_env(args.fpath, itr, args.deterministic)
+        env, get_action = load_policy_and_env(
+            args.fpath, itr, args.deterministic, trust=not args.no_trust, allow=args.allow
+        )
         if args.video is not None and env is not None:
             env = with_frames(env)
     except Exception as error:  # what unpickling raises is up to whoever wrote what is unpickled

@@ -12,6 +12,7 @@ from .terminal import warn
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint, Point, Savers
     from .comm import Comm
+    from .recipe import Recipe
 
 
 class SavedState:
@@ -25,10 +26,11 @@ class SavedState:
         last: the last checkpoint taken.
         recorded_env: the environment that env.json describes.
         rating: the last row's value of the column that keep_best names.
+        recipe: what makes the module of setup_pytorch_saver, with safe=True.
         dumped: rows since the run began, resumed runs included.
     """
 
-    __slots__ = ("dumped", "last", "opening", "point", "rating", "recorded_env", "rules", "savers")
+    __slots__ = ("dumped", "last", "opening", "point", "rating", "recipe", "recorded_env", "rules", "savers")
 
     def __init__(self, rules: tuple[int | None, int | None, str | None]) -> None:
         self.rules = rules
@@ -38,6 +40,7 @@ class SavedState:
         self.last: Checkpoint | None = None
         self.recorded_env: object = None
         self.rating: object = None
+        self.recipe: Recipe | None = None
         self.dumped = 0
 
 
@@ -181,12 +184,52 @@ class StateSaver:
         if self._is_root:
             self._get_savers().save_tf(itr)
 
-    def setup_pytorch_saver(self, what_to_save: Any) -> None:
+    def setup_pytorch_saver(
+        self,
+        what_to_save: Any,
+        *,
+        safe: bool = False,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         """Have save_state save a PyTorch module, or anything else that torch.save takes, in pyt_save/.
 
         It is saved as it is at the time of save_state, whole: a module, a dict of modules and optimizers.
+
+        A model.pt is a pickle, which only those can load who trust the run. With safe=True, what_to_save is
+        one module, and each checkpoint also has pyt_save/weights.safetensors: its state_dict, and as JSON the
+        import path of its class with args and kwargs. `load_policy_and_env(..., trust=False)` makes the
+        module anew from that, and nothing else of the module is in there. Another module is made here and
+        now, to see whether it will work.
+
+            ac = MLPActorCritic(env.observation_space, env.action_space, hidden_sizes=(64, 64))
+            logger.setup_pytorch_saver(
+                ac, safe=True, args=(env.observation_space, env.action_space),
+                kwargs={"hidden_sizes": (64, 64)},
+            )
+
+        Args:
+            what_to_save: the module, or other object.
+            safe: save bare weights as well.
+            args, kwargs: with safe=True, the arguments that the module's class was called with: None,
+                numbers (NumPy's come back as Python's), text, lists, tuples, dicts, classes and functions of
+                modules, and spaces of gymnasium or gym.
+
+        Raises:
+            TypeError: with safe=True, what_to_save is no module; its class is of the script itself or of a
+                function; or an argument is something else. Without safe=True, there are arguments.
+            ValueError: the class makes something else of the arguments, or nothing.
+            ImportError: with safe=True, safetensors is not installed.
         """
+        recipe = None
+        if safe:
+            from .checkpoint import make_recipe
+
+            recipe = make_recipe(what_to_save, args, kwargs or {})
+        elif args or kwargs:
+            raise TypeError("setup_pytorch_saver uses args and kwargs with safe=True only")
         self.pytorch_saver_elements = what_to_save
+        self._saved.recipe = recipe
 
     def _pytorch_simple_save(self, itr: int | None = None) -> None:
         """Save what setup_pytorch_saver named alone; save_state calls this for its part of a checkpoint."""

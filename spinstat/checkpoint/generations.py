@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Iterable
 
@@ -21,6 +22,7 @@ from .swap import remove_tree, replace_folder
 _RECORD = re.compile(r"c(\d+)\.json")
 _GENERATION = re.compile(r"c(\d+)(\.json)?")
 _TEMPORARY = re.compile(r"tmp-(\d+)-.*")
+MAX_RECORD = 2**26  # bytes; one has some hundred for each file of a checkpoint
 STALE_AFTER = 3600  # seconds after which a temporary whose process is not here counts as left behind
 
 
@@ -42,6 +44,7 @@ class Shelf:
         for number in self._numbers(_RECORD):
             path = record_path(self.folder, number)
             try:
+                _check_record(os.lstat(path))
                 with open(path, encoding="utf-8") as file:
                     found.append(Record.from_json(file.read(), number))
             except FileNotFoundError:  # a run that goes on there has just removed it
@@ -57,9 +60,13 @@ class Shelf:
             return []
         return sorted({int(found[1]) for found in map(pattern.fullmatch, names) if found})
 
+    def generation(self, record: Record) -> str:
+        """The folder of a generation."""
+        return os.path.join(self.folder, f"c{record.number}")
+
     def path(self, record: Record, file: StoredFile) -> str:
         """Where a file of a generation is stored."""
-        return os.path.join(self.folder, f"c{record.number}", file.stored)
+        return os.path.join(self.generation(record), file.stored)
 
     def draft(self) -> Draft:
         """Begin a new generation.
@@ -135,6 +142,14 @@ class Shelf:
             found = _TEMPORARY.fullmatch(name)
             if found and _is_stale(os.path.join(self.folder, name), int(found[1])):
                 remove_tree(os.path.join(self.folder, name))
+
+
+def _check_record(status: os.stat_result) -> None:
+    """Raise ValueError for what cannot be a record: a folder may come from somebody else."""
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is a link, or no file")
+    if status.st_size > MAX_RECORD:
+        raise ValueError(f"it has {status.st_size} bytes")
 
 
 def _link(source: str, target: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..terminal import warn
+from ..untrusted import check_inside, check_no_link
 from .generations import Shelf
 from .pickles import digest_of
 from .record import Record
@@ -19,6 +20,7 @@ from .record import Record
 _VARS = re.compile(r"vars(-?\d+)\.pkl")
 _TORCH = re.compile(r"model(-?\d+)\.pt")
 _GRAPH = re.compile(r"tf1_save(-?\d+)")
+_WEIGHTS = re.compile(r"weights(-?\d+)?\.safetensors")
 _RECORDED = re.compile(r"(vars|pyt_save/model|tf1_save)(-?\d+)(?:\.\w+)?")
 PATIENCE = 20  # times that a checkpoint is looked at again when it is replaced meanwhile
 
@@ -32,22 +34,25 @@ class Checkpoint:
         vars: the pickle of the state, vars.pkl; None where it was not saved. So also the others.
         pytorch: what torch.save wrote, pyt_save/model.pt.
         tf: the folder of a TensorFlow graph, tf1_save.
+        weights: those of the PyTorch model without a pickle, pyt_save/weights.safetensors.
     """
 
     itr: int | None
     vars: str | None
     pytorch: str | None
     tf: str | None
+    weights: str | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
         """All that there is."""
-        return tuple(path for path in (self.vars, self.pytorch, self.tf) if path is not None)
+        return tuple(path for path in (self.vars, self.pytorch, self.tf, self.weights) if path is not None)
 
 
-def plain_names(suffix: str) -> tuple[str, str, str]:
-    """The names in a run folder of vars, the PyTorch model and the TensorFlow graph."""
-    return f"vars{suffix}.pkl", f"pyt_save/model{suffix}.pt", f"tf1_save{suffix}"
+def plain_names(suffix: str) -> tuple[str, str, str, str]:
+    """The names in a run folder of vars, the PyTorch model, the TensorFlow graph and the bare weights."""
+    models = f"pyt_save/model{suffix}.pt", f"tf1_save{suffix}", f"pyt_save/weights{suffix}.safetensors"
+    return f"vars{suffix}.pkl", *models
 
 
 def find_checkpoint(folder: str | os.PathLike[str], itr: int | str | None = "last") -> Checkpoint:
@@ -87,6 +92,39 @@ def find_checkpoint(folder: str | os.PathLike[str], itr: int | str | None = "las
     return Checkpoint(int(suffix) if suffix else None, *files)
 
 
+def find_weights(folder: str | os.PathLike[str], itr: int | str | None = "last") -> str:
+    """Find the weights of a checkpoint in a folder that nobody vouches for: no other file is looked at.
+
+    Args:
+        folder, itr: as for find_checkpoint; "last" is the last checkpoint that has such weights.
+
+    Raises:
+        FileNotFoundError: there are none; tells of which checkpoints there are.
+        UntrustedError: they are behind a link, or no file.
+        ValueError: itr is something else.
+    """
+    root = os.path.abspath(folder)
+    shelf = Shelf(root)
+    for folder_in in (shelf.folder, os.path.join(root, "pyt_save")):
+        check_no_link(root, folder_in)
+    records = [record for record in shelf.records() if not os.path.islink(shelf.generation(record))]
+    names = {name for record in records for name in record.plain_names()}
+    found = {path[len("pyt_save/") :] for path in names} | set(_names(os.path.join(root, "pyt_save")))
+    numbers = sorted(int(match[1]) for match in map(_WEIGHTS.fullmatch, found) if match and match[1])
+    suffix = _suffix(itr, numbers)
+    name = plain_names(suffix)[3]
+    if os.path.lexists(os.path.join(root, name)):
+        check_inside(root, os.path.join(root, name))
+    path = _find(shelf, records, name)
+    if path is None:
+        known = [*map(str, numbers), *(["None"] if "weights.safetensors" in found else [])]
+        raise FileNotFoundError(
+            f"{os.fspath(folder)} has no {name}, which can be read without trusting the run: it is saved "
+            f"after setup_pytorch_saver(..., safe=True). There is one for itr: {', '.join(known) or 'none'}"
+        )
+    return path
+
+
 def _suffix(itr: Any, numbers: Sequence[int]) -> str:
     if itr is None:
         return ""
@@ -110,11 +148,14 @@ def _numbers(root: str, records: Sequence[Record]) -> list[int]:
 
 
 def _matches(pattern: re.Pattern[str], folder: str) -> set[int]:
+    return {int(found[1]) for found in map(pattern.fullmatch, _names(folder)) if found}
+
+
+def _names(folder: str) -> list[str]:
     try:
-        names = os.listdir(folder)
+        return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return set()
-    return {int(found[1]) for found in map(pattern.fullmatch, names) if found}
+        return []
 
 
 Contents = dict[str, str]  # the files of a plain name, relative to it, and their SHA-256

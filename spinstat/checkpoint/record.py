@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .pickles import Digest, digest_of
 
-# What a checkpoint may hold, by the names that Spinning Up's readers know. A record comes with its folder,
+# What a checkpoint may hold, by the names that Spinning Up's readers know, and a name in pyt_save/ that they
+# do not take for a model. A record comes with its folder,
 # maybe from a stranger: no other name in it is ever opened or written.
-_FILE = re.compile(r"vars(-?\d+)?\.pkl|pyt_save/model(-?\d+)?\.pt|tf1_save(-?\d+)?/.+")
+_FILE = re.compile(
+    r"vars(-?\d+)?\.pkl|pyt_save/model(-?\d+)?\.pt|tf1_save(-?\d+)?/.+|pyt_save/weights(-?\d+)?\.safetensors"
+)
 _FOLDER = re.compile(r"tf1_save(-?\d+)?")
 VARS, RANDOM = "vars", "random"  # names of stored files: the state, and that of the random generators
 _STORED = re.compile(r"[a-z]+(-\d+)?")
@@ -106,7 +110,7 @@ class Record:
                 values={str(name): float(value) for name, value in fields["values"].items()},
                 resume=None if fields["resume"] is None else Resume.from_fields(fields["resume"]),
             )
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError) as error:
             raise ValueError(f"not a record of a checkpoint: {error!r}") from error
         record._check()
         return record
@@ -163,6 +167,8 @@ def problem(path: str, file: StoredFile) -> str | None:
     if os.path.islink(path):
         return f"{path} is a link"
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return f"{path} is no file"
         if os.stat(path).st_size != file.size:
             return f"{path} has {os.stat(path).st_size} bytes, not {file.size}"
         if digest_of(path) != Digest(file.size, file.sha256):

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..recipe import Recipe
 from .drafts import Draft, write_record
 from .graphs import GraphSaver, is_session, save_model
 from .lookup import Checkpoint, plain_names
@@ -17,6 +18,7 @@ from .resume import Point, Start, read_start, shelf_of, write_start
 from .retention import Retention
 from .rows import RowHost, RowLinks, RunState
 from .swap import remove_tree
+from .weights import dump_weights
 
 UNCHANGED = "what was there before is unchanged"
 
@@ -25,6 +27,7 @@ class SavedState(RunState, Protocol):
     """What a logger notes of its checkpoints."""
 
     last: Checkpoint | None
+    recipe: Recipe | None
 
 
 class Host(RowHost, Protocol):
@@ -152,11 +155,16 @@ class Savers:
     def save_pytorch(self, itr: int | None) -> None:
         """Save what setup_pytorch_saver named, on its own or as a part of the checkpoint being taken."""
         suffix = suffix_of(itr)
-        name = plain_names(suffix)[1]
-        elements = self._logger.pytorch_saver_elements
+        _, name, _, bare = plain_names(suffix)
+        elements, recipe = self._logger.pytorch_saver_elements, self._logger._saved.recipe
 
         def add_model(saving: _Saving) -> None:
-            saving.add(name, lambda: saving.draft.add(name, "torch", lambda file: dump_torch(elements, file)))
+            add = saving.draft.add
+            saving.add(name, lambda: add(name, "torch", lambda file: dump_torch(elements, file)))
+            if recipe is not None:
+                saving.add(bare, lambda: add(
+                    bare, "weights", lambda file: dump_weights(elements, recipe, file)
+                ))
 
         self._take(suffix, add_model)
 
