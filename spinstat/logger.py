@@ -12,6 +12,7 @@ from .comm import choose_comm
 from .config import dumps_config
 from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
+from .relaunch_record import write_launch
 from .row import PLAIN_TYPES, Draft, check_key, make_row, plain
 from .saving import StateSaver
 from .terminal import check_color, show, warn
@@ -265,7 +266,10 @@ class Logger(StateSaver):
             self._progress.file = file
 
     def save_config(self, config: object) -> None:
-        """Print a configuration as JSON and write it to config.json, atomically.
+        """Print a configuration as JSON and write it to config.json, atomically; launch.json beside it.
+
+        Called as save_config(locals()) at the top of a function, launch.json holds the function and its
+        arguments, and `python -m spinstat.run relaunch` can call it again.
 
         Args:
             config: mostly a dict, such as locals(), which is not changed. Functions, classes, arrays, objects
@@ -279,7 +283,9 @@ class Logger(StateSaver):
         if self._is_root:
             self._show("Saving config:\n", "cyan", bold=True)
             self._show(text)
-            write_atomic(os.path.join(self._folder or "", "config.json"), text)
+            folder = self._folder or ""
+            write_atomic(os.path.join(folder, "config.json"), text)
+            write_launch(self, folder, config, self._comm.size)
 
     def close(self) -> None:
         """Write what could not be written before, and close the file. A second call does nothing.

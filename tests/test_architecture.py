@@ -13,6 +13,8 @@ from conftest import ROOT
 PACKAGE = ROOT / "spinstat"
 CSRC = ROOT / "csrc"
 
+RECORDING = {"relaunch_objects", "relaunch_record", "relaunch_values"}
+
 # Lowest first. A part may import from the rows below its own, and within itself where it is a set of modules.
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
@@ -21,12 +23,13 @@ ORDER: list[list[set[str]]] = [
      {"recipe", "untrusted"}, {"watchdog"}],
     [{"comm"}],
     [{"exchange"}],
-    [{"writers"}, {"config", "_describe", "_elements", "_static"}, {"checkpoint"}, {"ranks"}, {"sync"},
-     {"envs", "env_description", "untrusted_envs"}],
+    [{"writers"}, {"config", "_describe", "_elements", "_static", *RECORDING}, {"checkpoint"}, {"ranks"},
+     {"sync"}, {"envs", "env_description", "untrusted_envs"}],
     [{"logger", "saving"}, {"waiting"}],
     [{"epoch"}],
     [{"policy", "playing", "video", "_torch_models", "_tf_models", "_safe_models"}, {"plot"},
      {"launch", "_rank_main"}, {"folders", "user_config"}],
+    [{"inspecting", "relaunch", "relaunch_output", "relaunch_program", "relaunch_settings"}],
     [{"run"}],
     [{"utils"}],
     [{"__init__"}],

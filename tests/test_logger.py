@@ -232,7 +232,7 @@ class TestRanks:
         assert ranks[1] == ranks[2] == (output_dir, True, ["A"], False)
         assert capsys.readouterr().out.count("hello") == 1
         assert content(output_dir) == "A\n0\n"
-        assert sorted(os.listdir(output_dir)) == [".spinstat", "config.json", "progress.txt"]
+        assert sorted(os.listdir(output_dir)) == [".spinstat", "config.json", "launch.json", "progress.txt"]
 
     def test_the_default_folder_is_known_to_rank_0_only_d13(self) -> None:
         assert Logger(comm=ThreadComm(1, [b"", b""], None)).output_dir is None  # type: ignore[arg-type]
