@@ -1,9 +1,9 @@
 """What the extension leaves to NumPy: everything array-like that is no plain contiguous buffer.
 
-The extension reads contiguous float64, float32, int64 and int32 itself. All else comes through here: `as_real`
-makes an ndarray of it without copying the data where NumPy can, and `blocks` reads that array as float64, a block at
-a time, so no dtype and no layout ever costs a full-size copy. Tensors are recognised through `sys.modules`: a
-process that holds one has imported its library.
+The extension reads contiguous float64, float32, int64 and int32 itself. All else comes through here:
+`as_real` makes an ndarray of it without copying the data where NumPy can, and `blocks` reads that array as
+float64, a block at a time, so no dtype and no layout ever costs a full-size copy. Tensors are recognised
+through `sys.modules`: a process that holds one has imported its library.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 #: Elements converted at a time: a few kernel blocks, 128 KiB.
 BLOCK = 16384
-
-#: The parts of a state, in the order in which `device_moments` packs them.
-_PARTS = 8
 
 
 def of_key(key: str | None) -> str:
@@ -31,8 +31,9 @@ def reject(x: object, key: str | None, why: str = "") -> NoReturn:
     what = type(x).__module__ + "." + type(x).__qualname__
     if isinstance(x, np.ndarray):
         what += f" of dtype {x.dtype}"
+    why = f": {why}" if why else ""
     raise TypeError(
-        f"cannot take statistics of {what.removeprefix('builtins.')}{of_key(key)}{': ' + why if why else ''}. "
+        f"cannot take statistics of {what.removeprefix('builtins.')}{of_key(key)}{why}. "
         "Give real numbers: a scalar, or an array, tensor, list or tuple of them"
     )
 
@@ -63,7 +64,7 @@ def is_tensorflow(x: object) -> bool:
 
 
 def has_array(x: object) -> bool:
-    """Whether `x` offers its elements in one of the ways that `as_real` takes, besides the buffer protocol."""
+    """Whether `x` offers its elements in a way that `as_real` takes, the buffer protocol apart."""
     return (
         hasattr(x, "__array__")
         or hasattr(x, "__dlpack__")
@@ -91,25 +92,29 @@ def on_device(x: Any) -> bool:
     return bool(x.device.type != "cpu")
 
 
-def _from_torch(x: Any, key: str | None) -> np.ndarray:
+def _from_torch(x: Any, key: str | None) -> Array:
     torch = sys.modules["torch"]
     x = detached(x, key).cpu()
     if x.is_neg():
         x = x.resolve_neg()
     if x.dtype == torch.bfloat16:
         # NumPy knows no bfloat16; its bits are the upper half of a float32. `blocks` widens them.
-        return x.view(torch.int16).numpy().view(_BFLOAT16)
+        return np.asarray(x.view(torch.int16).numpy()).view(_BFLOAT16)
     if x.dtype.is_floating_point and x.dtype.itemsize < 2:
         x = x.to(torch.float32)
-    return x.numpy()
+    return np.asarray(x.numpy())
 
 
 #: A structured dtype of our own that no caller's array has: raw bfloat16 bits.
 _BFLOAT16 = np.dtype([("spinstat_bfloat16_bits", np.uint16)])
 
 
-def as_real(x: Any, key: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """An ndarray of real dtype that shares memory with `x` where possible, and the mask of a masked array.
+# What a foreign object's conversion to an array may raise for what it holds.
+_UNREADABLE = (TypeError, ValueError, AttributeError, NotImplementedError, BufferError, RuntimeError)
+
+
+def as_real(x: Any, key: str | None = None) -> tuple[Array, Array | None]:
+    """An ndarray of real dtype that shares memory with `x` where possible, and the mask of a masked one.
 
     Raises TypeError, naming `key`, for whatever is not an array of real numbers.
     """
@@ -128,7 +133,7 @@ def as_real(x: Any, key: str | None = None) -> tuple[np.ndarray, np.ndarray | No
                 array = np.asarray(x)
             else:
                 array = np.from_dlpack(x)
-        except (TypeError, ValueError, AttributeError, NotImplementedError, BufferError, RuntimeError) as error:
+        except _UNREADABLE as error:
             reject(x, key, str(error))
     kind = array.dtype.kind
     extension_float = kind == "V" and array.dtype.names is None and array.dtype.type is not np.void
@@ -148,37 +153,40 @@ def snapshot(x: Any) -> Any:
     return x
 
 
-def blocks(array: np.ndarray, mask: np.ndarray | None = None) -> Iterator[np.ndarray]:
-    """The elements of `array` where `mask` is false, as contiguous float64 arrays of at most `BLOCK` elements.
+def blocks(array: Array, mask: Array | None = None) -> Iterator[Array]:
+    """The elements of `array` where `mask` is false, as contiguous float64 arrays of up to `BLOCK` elements.
 
     The order is that of memory, so every element is read once, in the order in which it lies. An array may be
     overwritten when the next one is asked for.
     """
-    flags = ["external_loop", "buffered", "zerosize_ok"]
     if array.dtype == _BFLOAT16:
-        bits = array["spinstat_bfloat16_bits"]
-        for block in np.nditer(bits, flags=flags, op_dtypes=[np.dtype(np.uint32)], casting="safe", buffersize=BLOCK):
-            if block.size:
-                yield (block << 16).view(np.float32).astype(np.float64)
-        return
-    if mask is None:
-        operands, dtypes, ops = [array], [np.dtype(np.float64)], [["readonly"]]
+        for (bits,) in _converted([array["spinstat_bfloat16_bits"]], [np.dtype(np.uint32)]):
+            yield (bits << 16).view(np.float32).astype(np.float64)
+    elif mask is None:
+        for (values,) in _converted([array], [np.dtype(np.float64)]):
+            yield values
     else:
-        operands, dtypes = [array, mask], [np.dtype(np.float64), np.dtype(np.bool_)]
-        ops = [["readonly"], ["readonly"]]
-    # "unsafe" lets uint64 and longdouble round to float64, which is what is promised for them.
-    iterator = np.nditer(operands, flags, ops, op_dtypes=dtypes, casting="unsafe", buffersize=BLOCK)
-    with iterator, np.errstate(over="ignore"):  # a longdouble beyond float64 becomes an infinity, and is counted as one
-        for block in iterator:
-            if mask is not None:
-                values, hidden = block
-                block = values[~hidden]
-            if block.size:
-                yield np.ascontiguousarray(block)
+        for values, hidden in _converted([array, mask], [np.dtype(np.float64), np.dtype(np.bool_)]):
+            yield values[~hidden]
+
+
+def _converted(arrays: list[Array], dtypes: list[np.dtype[Any]]) -> Iterator[list[Array]]:
+    """Contiguous pieces of arrays of one shape, converted."""
+    flags: Any = ["external_loop", "buffered", "zerosize_ok"]
+    # "unsafe" lets uint64 and longdouble round to float64, which is what is promised for them; a longdouble
+    # beyond float64 becomes an infinity, and is counted as one.
+    pieces: Any = np.nditer(
+        arrays, flags, [["readonly"]] * len(arrays), op_dtypes=dtypes, casting="unsafe", buffersize=BLOCK
+    )
+    with pieces, np.errstate(over="ignore"):
+        for piece in pieces:
+            found = piece if isinstance(piece, tuple) else (piece,)
+            if found[0].size:
+                yield [np.ascontiguousarray(part) for part in found]
 
 
 def device_moments(x: Any) -> Any:
-    """The state of a tensor's elements as a float64 tensor of 8 numbers on its own device, without waiting for it.
+    """The state of a tensor's elements as a tensor of 8 float64 numbers on its device, without a wait.
 
     In order: count, mean, m2, min and max of the finite values, then how many are NaN, +inf and -inf.
     """
@@ -199,19 +207,22 @@ def device_moments(x: Any) -> Any:
     mean = _weighted_mean(x, finite, 1.0 / count.clamp(min=1.0), low, high)
     m2 = torch.where(finite, x - mean, zero).square().sum()
     nans = torch.isnan(x).sum().to(wide)
-    return torch.stack([count, mean, m2, low, high, nans, (x == inf).sum().to(wide), (x == -inf).sum().to(wide)])
+    infinities = [(x == inf).sum().to(wide), (x == -inf).sum().to(wide)]
+    return torch.stack([count, mean, m2, low, high, nans, *infinities])
 
 
 def _weighted_mean(x: Any, wanted: Any, weight: Any, low: Any, high: Any) -> Any:
     """The mean of the wanted elements, which lie from low to high; 0 where there are none.
 
-    Summed as distances from the least, so that equal values have their mean exactly; where these overflow, as parts.
+    Summed as distances from the least, so that equal values have their mean exactly; as parts where those
+    overflow.
     """
     torch = sys.modules["torch"]
     zero = torch.zeros_like(low)
     distance = (torch.where(wanted, x - low, zero) * weight).sum()
     parts = (torch.where(wanted, x, zero) * weight).sum()
-    mean = torch.where(torch.isfinite(distance), low + distance, torch.minimum(torch.maximum(parts, low), high))
+    within = torch.minimum(torch.maximum(parts, low), high)
+    mean = torch.where(torch.isfinite(distance), low + distance, within)
     return torch.where(wanted.any(), mean, zero)
 
 
