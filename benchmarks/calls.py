@@ -32,7 +32,7 @@ from .common import clock
 from .lists import ListLogger
 
 LINES = 20  # calls in a compiled loop, one after the other
-SECONDS = 1e-3  # about how long one sample of the empty method takes
+SECONDS = 1e-3  # about how long one sample takes
 TEN = ("EpRet", "EpLen", "VVals", "LossPi", "LossV", "KL", "Entropy", "ClipFrac", "StopIter", "DeltaLossPi")
 
 Loop = Callable[[int], None]
@@ -163,6 +163,7 @@ def subjects(case: Case) -> dict[str, Any]:
     empty = native.empty_type()
     found = {
         "empty": (calling_super(empty) if case.subclass else empty)(),
+        "inherited": type("Inheriting", (calling_super(empty) if case.subclass else empty,), {})(),
         "kept": epoch_logger(True, case.subclass),
         "not kept": epoch_logger(False, case.subclass),
     }
@@ -196,15 +197,13 @@ def end_epoch(case: Case, subject: Any) -> None:
 def measure(case: Case, rounds: int, loop_cost: float) -> dict[str, list[float]]:
     """Seconds a call of each subject, round by round."""
     samples: dict[str, common.Sample] = {}
-    times = 0
     for name, subject in subjects(case).items():
         loop = compile_loop(case.lines, {**case.wrap(subject), **case.values})
-        if name == "empty":
-            times = calibrate(loop)
-        else:
+        if name not in ("empty", "inherited"):
             loop(2)
             check(case, subject)
-            end_epoch(case, subject)
+        times = calibrate(loop)
+        end_epoch(case, subject)
 
         def sample(loop: Loop = loop, subject: Any = subject, times: int = times) -> float:
             start = clock()
