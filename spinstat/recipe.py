@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .untrusted import Importer, UntrustedError
+from .untrusted import Importer, UntrustedError, printable
 
 FORMAT = 1
 MAX_DEPTH = 20  # of arguments within arguments
@@ -91,8 +91,11 @@ class Recipe:
         kind = importer.get(self.path)
         if not (isinstance(kind, type) and issubclass(kind, base)):
             raise UntrustedError(f"{self.path} is no class of {base.__module__}.{base.__qualname__}'s")
-        args = [_decode(value, importer) for value in self.args]
-        kwargs = {name: _decode(value, importer) for name, value in self.kwargs.items()}
+        try:
+            args = [_decode(value, importer) for value in self.args]
+            kwargs = {name: _decode(value, importer) for name, value in self.kwargs.items()}
+        except RecursionError as error:
+            raise UntrustedError("its arguments hold too much within each other") from error
         try:
             module: Any = kind(*args, **kwargs)
         except Exception as error:  # a constructor raises what it likes
@@ -203,7 +206,7 @@ def _decode(value: Any, importer: Importer) -> Any:
         return {key: _decode(part, importer) for key, part in value.items()}
     make = _TAGS.get(tag)
     if make is None or len(value) != 1:
-        raise UntrustedError(f"an argument has {tag!r}, which is not known here")
+        raise UntrustedError(f"an argument has '{printable(tag)}', which is not known here")
     try:
         return make(value[tag], importer)
     except (KeyError, TypeError, ValueError, OverflowError, AssertionError) as error:
@@ -214,7 +217,7 @@ def _decode(value: Any, importer: Importer) -> Any:
 
 def _decode_import(path: Any, importer: Importer) -> Any:
     if not isinstance(path, str):
-        raise UntrustedError(f"{path!r} is no import path")
+        raise UntrustedError(f"'{printable(str(path))}' is no import path")
     return importer.get(path)
 
 
@@ -224,7 +227,7 @@ def _decode_tuple(parts: Any, importer: Importer) -> Any:
 
 def _decode_float(text: Any, importer: Importer) -> Any:
     if text not in ("inf", "-inf", "nan"):
-        raise UntrustedError(f"{text!r} is none of inf, -inf and nan")
+        raise UntrustedError(f"'{printable(str(text))}' is none of inf, -inf and nan")
     return float(text)
 
 
@@ -233,11 +236,11 @@ def _decode_space(fields: Any, importer: Importer) -> Any:
 
     library, kind = fields["library"], fields["kind"]
     if library not in ("gymnasium", "gym") or kind not in _SPACES:
-        raise UntrustedError(f"{library!r}, {kind!r} is no space of gymnasium or gym that is known here")
+        raise UntrustedError(f"{printable(f'{library}, {kind}')} is no space of gymnasium or gym")
     options = {name: _decode(fields[name], importer) for name in _SPACES[kind]}
     if "dtype" in options:
         if not _DTYPE.fullmatch(options["dtype"]):
-            raise UntrustedError(f"{options['dtype']!r} is no dtype of a space")
+            raise UntrustedError(f"'{printable(options['dtype'])}' is no dtype of a space")
         options["dtype"] = np.dtype(options["dtype"]).type
     if kind == "Box":
         if math.prod(options["shape"]) > MAX_SPACE:

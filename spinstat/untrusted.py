@@ -11,11 +11,18 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+MAX_SHOWN = 200  # characters of a text from the folder in a message
 BUILDING_BLOCKS = "torch.nn.modules"  # torch's layers: making one runs nothing of the folder's
 
 
 class UntrustedError(ValueError):
     """Something in a run folder is malformed, or cannot be used without trusting it; the text says what."""
+
+
+def printable(text: str) -> str:
+    """Text from the folder, for a message: short, and without what terminals take for commands."""
+    shown = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
 
 
 def read_inside(root: str, path: str, most: int) -> bytes:
@@ -103,7 +110,7 @@ class Importer:
         """
         module, _, names = path.partition(":")
         if not (_NAME.fullmatch(module) and _NAME.fullmatch(names)) or "__" in path:
-            raise UntrustedError(f"{path!r} is no import path of a class or function, such as 'cores:Actor'")
+            raise UntrustedError(f"'{printable(path)}' is no import path, such as 'cores:ActorCritic'")
         value: Any = self.module(module)
         for name in names.split("."):
             value = getattr(value, name, None)
@@ -119,9 +126,11 @@ class Importer:
         """Import a module, step by step from its package on.
 
         Raises:
-            UntrustedError: not allowed, or in the folder of the run.
+            UntrustedError: not allowed, in the folder of the run, or no name of a module.
             ImportError: it is not there.
         """
+        if not _NAME.fullmatch(name):
+            raise UntrustedError(f"'{printable(name)}' is no name of a module")
         if not self.allows(name):
             raise UntrustedError(
                 f"module {name} is not allowed: importing it runs its code, as installed here. If you trust "
@@ -140,7 +149,10 @@ class Importer:
         if module is not None:
             places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
         else:
-            spec = find_spec(name)
+            try:
+                spec = find_spec(name)
+            except ModuleNotFoundError:  # what it would be in is no package
+                spec = None
             if spec is None:
                 raise ModuleNotFoundError(
                     f"module {wanted} is not there: install the package that has {name}, or put its folder "

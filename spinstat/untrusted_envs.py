@@ -10,7 +10,7 @@ from typing import Any
 from .env_description import DESCRIPTION
 from .envs import Found, Unavailable
 from .recipe import load_json
-from .untrusted import Importer, UntrustedError, read_inside
+from .untrusted import Importer, UntrustedError, printable, read_inside
 
 MAX_DESCRIPTION = 2**20  # bytes of env.json
 _ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # without a colon: what is before it would be imported
@@ -47,8 +47,9 @@ def _make(description: Mapping[str, Any], importer: Importer) -> Any:
     entry = description.get("id")
     if entry is None:
         reasons = description.get("reasons")
-        reason = reasons.get("id") if isinstance(reasons, Mapping) else None
-        raise Unavailable(f"{reason or 'not described'}. Make the environment yourself, for run_policy")
+        reason = reasons.get("id", "") if isinstance(reasons, Mapping) else ""
+        reason = printable(str(reason)) or "not described"
+        raise Unavailable(f"{reason}. Make the environment yourself, for run_policy")
     name, library, kwargs, limit = _fields(entry)
     gym = _import_library(library)
     not_allowed = _register(description.get("modules"), importer)
@@ -70,14 +71,14 @@ def _fields(entry: Any) -> tuple[str, str, dict[str, Any], int | None]:
     name, library, kwargs = entry.get("id"), entry.get("library"), entry.get("kwargs")
     limit = entry.get("max_episode_steps")
     if library not in ("gymnasium", "gym"):
-        raise UntrustedError(f"{library!r} is neither gymnasium nor gym")
+        raise UntrustedError(f"'{printable(str(library))}' is neither gymnasium nor gym")
     if not isinstance(name, str) or not _ID.fullmatch(name):
-        raise UntrustedError(f"{name!r} is no plain id of an environment")
+        raise UntrustedError(f"'{printable(str(name))}' is no plain id of an environment")
     if not isinstance(kwargs, dict) or not (limit is None or type(limit) is int):
         raise UntrustedError(f"the arguments of {name} are malformed")
     for text in _texts(kwargs.values()):
         if _PATH.search(text):
-            raise UntrustedError(f"an argument of {name} may be a path or name a module: {text!r}")
+            raise UntrustedError(f"an argument of {name} may be a path or name a module: '{printable(text)}'")
     return name, library, kwargs, limit
 
 
@@ -107,4 +108,4 @@ def _register(modules: Any, importer: Importer) -> str:
     for name in names:
         if importer.allows(name):
             importer.module(name)
-    return ", ".join(name for name in names if not importer.allows(name))
+    return ", ".join(printable(name) for name in names if not importer.allows(name))

@@ -11,6 +11,7 @@ from typing import Any
 
 import agents  # noqa: F401  registers an environment
 import gymnasium
+import numpy as np
 import pytest
 import torch
 from untrusted_runs import forge, forge_env, make_model, save, weights_of
@@ -88,7 +89,8 @@ WEIGHTS = {
     "integers": ("short", torch.ones(2, dtype=torch.int64), "short has int64"),
     "missing": ("count", None, "missing: count"),
     "unexpected": ("../../x", torch.zeros(1), r"unexpected: \.\./\.\./x"),
-    "a long name": ("y" * 10_000, torch.zeros(1), "unexpected: y{100}$"),
+    "a name with an escape": ("\x1b[2J", torch.zeros(1), r"unexpected: \\x1b\[2J$"),
+    "a long name": ("y" * 10_000, torch.zeros(1), r"unexpected: y{200}\.\.\.$"),
     "none at all": ("", None, "missing: a, b, short, count"),
 }
 
@@ -194,7 +196,7 @@ def by_id(name: Any = "CartPole-v1", **changes: Any) -> dict[str, Any]:
 IDS = {
     "a module in the id": (by_id("marking:CartPole-v1"), "no plain id"),
     "a path in the id": (by_id("../CartPole-v1"), "no plain id"),
-    "no text": (by_id(7), "7 is no plain id"),
+    "no text": (by_id(7), "'7' is no plain id"),
     "another library": (by_id(library="os"), "'os' is neither"),
     "no object": ([1], "neither gymnasium nor gym"),
     "an absolute path": (by_id(kwargs={"xml_file": "/etc/passwd"}), "may be a path.*'/etc/passwd'"),
@@ -222,11 +224,11 @@ def test_the_spec_the_factory_and_modules_of_env_json_run_nothing(
     monkeypatch.syspath_prepend(tmp_path)
     spec = {"id": "X-v0", "entry_point": "marked_env:Env", "kwargs": {}, "additional_wrappers": []}
     call = {"path": "os:mkdir", "args": [str(marker)], "kwargs": {}}
-    modules = ["marked_env", 3]
+    modules = ["marked_env", 3, "x\x1b[2J"]
     forge_env(output_dir, spec=json.dumps(spec), factory=call, modules=modules, id=by_id("Marked-v0"))
     text = reason(output_dir)
     assert "not used without trust" in text
-    assert "It may be one of marked_env, which allow does not have" in text
+    assert "It may be one of marked_env, x\\x1b[2J, which allow does not have" in text
     assert not marker.exists()
 
 
@@ -269,3 +271,25 @@ def test_the_class_of_the_model_alone_is_what_must_be_allowed(output_dir: str) -
     env, get_action = load_policy_and_env(output_dir, trust=False, allow="cores")
     obs, _ = env.reset(seed=1)
     assert get_action(obs) in (0, 1) and repr(make_model()) == repr(load(output_dir))
+
+
+@pytest.mark.filterwarnings("ignore:.*has NaN in")
+def test_bytes_changed_anywhere_give_other_numbers_or_an_error(output_dir: str) -> None:
+    save(output_dir)
+    Path(output_dir, ".spinstat").rename(Path(output_dir, "records"))
+    whole = weights_of(output_dir).read_bytes()
+    random = np.random.default_rng(5)
+    outcomes = set()
+    for _ in range(300):
+        data = bytearray(whole)
+        for place in random.integers(0, len(whole), random.integers(1, 4)):
+            data[place] = random.integers(0, 256)
+        weights_of(output_dir).write_bytes(data)
+        try:
+            outcomes.add(type(load(output_dir)).__name__)
+        except UntrustedError as error:
+            assert "weights.safetensors" in str(error)
+            outcomes.add("error")
+        except ModuleNotFoundError as error:
+            assert "is not there: install" in str(error)
+    assert outcomes == {"ActorCritic", "error"}

@@ -33,6 +33,13 @@ def save(folder: str, *itrs: int | None, env: Any = None, **options: Any) -> cor
     return model
 
 
+def same(first: torch.nn.Module, second: torch.nn.Module) -> bool:
+    one, other = first.state_dict(), second.state_dict()
+    return list(one) == list(other) and all(
+        part.dtype == other[name].dtype and torch.equal(part, other[name]) for name, part in one.items()
+    )
+
+
 def weights_of(folder: str, name: str = "weights.safetensors") -> Path:
     return Path(folder, "pyt_save", name)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..recipe import Recipe
 from ..terminal import warn
-from ..untrusted import Importer, UntrustedError, check_inside
+from ..untrusted import Importer, UntrustedError, check_inside, printable
 from .pickles import Sink
 from .random_state import random_state, restore_random_state
 
@@ -171,7 +171,7 @@ def _text(value: object) -> str:
 
 def _few(names: Sequence[str]) -> list[str]:
     rest = len(names) - MAX_NAMED
-    shown = [name[:100] for name in names[:MAX_NAMED]]
+    shown = [printable(name) for name in names[:MAX_NAMED]]
     return shown if rest <= 0 else [*shown, f"{rest} more"]
 
 
