@@ -58,11 +58,11 @@ def _agreed(path: str) -> str:
     """A folder that nobody else uses: rank 0 finds it and tells the others."""
     comm = choose_comm()
     if comm.size == 1:
-        return _reserve(path)
+        return reserve(path)
     name, failure = path, None
     if comm.rank == 0:
         try:
-            name = _reserve(path)
+            name = reserve(path)
         except OSError as error:  # the others must not wait in vain
             failure = error
     if _can_communicate(comm):
@@ -79,11 +79,14 @@ def _can_communicate(comm: Comm) -> bool:
     return torch_running() or not isinstance(comm, TorchComm)
 
 
-def _reserve(path: str) -> str:
-    """The path, or with a number the first that is neither there nor reserved by another process.
+def reserve(path: str) -> str:
+    """A path, or with a number the first that is neither there nor reserved by another process.
 
     The reservation is a file in the work folder beside the run folder, which the logger is to make: it warns
     of one that is there already.
+
+    Raises:
+        OSError: none can be reserved there.
     """
     parent, name = os.path.split(path)
     work = os.path.join(parent, WORK_FOLDER)
