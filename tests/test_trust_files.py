@@ -16,6 +16,7 @@ import pytest
 import torch
 from untrusted_runs import forge, forge_env, make_model, save, weights_of
 
+from spinstat.checkpoint import verify_checkpoints
 from spinstat.policy import load_actor_critic, load_policy_and_env, run_policy
 from spinstat.untrusted import UntrustedError
 
@@ -175,6 +176,17 @@ def test_a_record_nested_without_end_is_left_out(output_dir: str) -> None:
     model = save(output_dir)
     Path(output_dir, ".spinstat", "c1.json").write_text("[" * 200_000)
     assert torch.equal(load(output_dir).v_head.weight, model.v_head.weight)
+
+
+def test_verifying_a_folder_reads_neither_pipes_nor_devices(output_dir: str) -> None:
+    save(output_dir)
+    path = Path(output_dir, "pyt_save", "model.pt")
+    path.unlink()
+    path.mkdir()
+    (path / "endless").symlink_to("/dev/zero")
+    os.mkfifo(path / "pipe")
+    (problem,) = verify_checkpoints(output_dir)
+    assert "model.pt is not what the last checkpoint has saved" in problem
 
 
 # Environments

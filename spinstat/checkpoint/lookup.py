@@ -214,7 +214,8 @@ def contents(path: str) -> Contents | None:
     for base, _, names in os.walk(path):
         for file in names:
             inner = os.path.join(base, file)
-            found[os.path.relpath(inner, path).replace(os.sep, "/")] = digest_of(inner).sha256
+            digest = digest_of(inner).sha256 if os.path.isfile(inner) else "no file"  # a pipe has no end
+            found[os.path.relpath(inner, path).replace(os.sep, "/")] = digest
     return found or None
 
 
