@@ -274,6 +274,8 @@ def _prepare_command(request: _Request) -> list[str]:
     size = 2 if rest[0] in ("-m", "-c") else 1
     if size == 1 and not os.path.exists(os.path.join(program["cwd"], rest[0])):
         raise Refused(f"the script {rest[0]} is gone from {program['cwd']}")
+    if rest[:3] == ["-m", "spinstat.run", "relaunch"] and request.settings:
+        raise Refused(f"it is a relaunch of {rest[3]}: give that folder what is to be set")
     if request.record.get("started_by") == "torchrun" and not under_launcher():
         raise Refused("it was started by torchrun, which has to be run again with it")
     arguments = with_options(rest[size:], request.settings, shlex.join(words))

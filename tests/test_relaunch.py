@@ -423,3 +423,15 @@ def test_a_launch_json_from_outside_of_the_folder_is_refused(
     done = relaunch("../project/runs/first", check=False)
     assert done.returncode == 1
     assert "launch.json leads out of the folder" in done.stderr
+
+
+def test_a_relaunched_run_refers_to_the_first_one_for_what_it_cannot_set(
+    project: Path, run_python: RunPython, relaunch: RunPython
+) -> None:
+    (project / "train.py").write_text(TRAIN.replace("**more", "size=None").replace("act, more", "act, size"))
+    run_python("train.py", cwd=project)
+    relaunch("../project/runs/first", "--set", "seed=1")
+    done = relaunch("../project/runs/first_2", "--set", "epochs=1", check=False)
+    assert done.returncode == 1
+    assert "__main__:train has no argument 'epochs' to set; it has: net, lr, hidden, table" in done.stderr
+    assert f"it is a relaunch of {project}/runs/first" in done.stderr
