@@ -34,9 +34,12 @@ def mpi_fork(n: int, bind_to_core: bool = False) -> None:
             Open MPI wants for more ranks than cores and for root.
 
     Raises:
+        TypeError: n is no whole number.
         RuntimeError: there is no launcher, no mpi4py, or no program that could be run again.
         SystemExit: the job has ended.
     """
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"mpi_fork takes a whole number of ranks, not {type(n).__name__}: {n!r}")
     if n <= 1 or "IN_MPI" in os.environ or under_launcher() or os.environ.get("SPINSTAT_MPI") == "0":
         return
     if not mpi_installed():

@@ -57,7 +57,7 @@ class Logger(StateSaver):
         first_row: whether the next row is the first one, which brings the header with it.
 
     Raises:
-        ValueError: an option with a value it does not take.
+        TypeError, ValueError: an option with a value it does not take.
         OSError: the folder or the file cannot be made.
     """
 
@@ -76,6 +76,7 @@ class Logger(StateSaver):
         keep_every: int | None = None,
         keep_best: str | None = None,
     ) -> None:
+        _check_paths(output_dir, output_fname)
         _check_options(output_dir, precision, new_keys, resume)
         self._set_retention(keep_last, keep_every, keep_best)
         self._comm = choose_comm(comm)
@@ -245,7 +246,7 @@ class Logger(StateSaver):
         """Raise where the row may not be read yet; always whole here."""
 
     @property
-    def log_current_row(self) -> dict[str, object]:
+    def log_current_row(self) -> dict[str, Any]:
         """The row being built: column names and plain numbers, texts or None; in a batch an error to read."""
         self._require_whole_row()
         return self._draft.cells
@@ -310,6 +311,18 @@ class Logger(StateSaver):
             if error is None:
                 raise
             warn(str(failure))  # the error that ended the block is the one to raise
+
+
+def _check_paths(output_dir: object, output_fname: object) -> None:
+    for name, path in (("output_dir", output_dir), ("output_fname", output_fname)):
+        if name == "output_dir" and path is None:
+            continue
+        as_text = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if not isinstance(as_text, str):
+            kind = type(path).__name__
+            raise TypeError(f"{name} is a path as a string or os.PathLike, not {kind}: {path!r}")
+        if "\0" in as_text:
+            raise ValueError(f"{name} has a null character, which no path can: {path!r}")
 
 
 def _check_options(output_dir: object, precision: int | None, new_keys: str, resume: bool) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import RunPython
 
-from spinstat.launch import split_command
+from spinstat.launch import mpi_fork, split_command
 
 FORK = "from spinstat.utils.mpi_tools import mpi_fork; mpi_fork(2); print('went on')"
 
@@ -80,3 +81,9 @@ def test_the_launcher_beside_the_interpreter_is_taken_before_that_in_path(
     assert done.returncode == 7
     words = done.stdout.split(str(tmp_path / "beside" / "python"))[0]
     assert words == "beside --oversubscribe -x A B -n 2 "
+
+
+@pytest.mark.parametrize("n", ["2", None, 1.5])
+def test_a_number_of_ranks_of_another_kind_is_an_error(n: Any) -> None:
+    with pytest.raises(TypeError, match="mpi_fork takes a whole number"):
+        mpi_fork(n)

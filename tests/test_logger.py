@@ -297,3 +297,20 @@ def test_a_warning_points_at_the_scripts_line(tmp_path: Path) -> None:
     with pytest.warns(UserWarning) as caught:
         logger.log_tabular("Nothing")
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"output_dir": 5}, TypeError),
+        ({"output_dir": b"run"}, TypeError),
+        ({"output_dir": "a\0b"}, ValueError),
+        ({"output_fname": None}, TypeError),
+        ({"output_fname": 1}, TypeError),
+    ],
+)
+def test_a_path_of_another_kind_is_an_error_that_names_the_option(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=next(iter(options))):
+        Logger(**options)
