@@ -77,7 +77,7 @@ def test_I4_numpy_is_the_one_requirement() -> None:
 
 def test_the_extras_are_those_that_error_messages_name() -> None:
     extras = set(importlib.metadata.metadata("spinstat").get_all("Provides-Extra") or [])
-    assert {"mpi", "mpich", "torch", "tensorflow", "gym", "plot", "all"} <= extras
+    assert {"mpi", "mpich", "torch", "tensorflow", "gym", "plot", "safe", "all"} <= extras
 
 
 def test_I5_importing_spinstat_leaves_subnormal_numbers_alone(run_python: RunPython) -> None:
