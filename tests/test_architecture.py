@@ -14,6 +14,7 @@ PACKAGE = ROOT / "spinstat"
 CSRC = ROOT / "csrc"
 
 RECORDING = {"relaunch_objects", "relaunch_record", "relaunch_values"}
+PLOTTING = {"curves", "datasets", "drawing", "parsing", "plot", "plot_command", "reading"}
 
 # Lowest first. A part may import from the rows below its own, and within itself where it is a set of modules.
 # Neighbours in a row do not know each other. A part may be named here before it exists.
@@ -27,7 +28,7 @@ ORDER: list[list[set[str]]] = [
      {"sync"}, {"envs", "env_description", "untrusted_envs"}],
     [{"logger", "saving"}, {"waiting"}],
     [{"epoch"}],
-    [{"policy", "playing", "video", "_torch_models", "_tf_models", "_safe_models"}, {"plot"},
+    [{"policy", "playing", "video", "_torch_models", "_tf_models", "_safe_models"}, PLOTTING,
      {"launch", "_rank_main"}, {"folders", "user_config"}],
     [{"inspecting", "relaunch", "relaunch_output", "relaunch_program", "relaunch_settings"}],
     [{"run"}],
