@@ -9,6 +9,7 @@ through `sys.modules`: a process that holds one has imported its library.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -19,6 +20,9 @@ Array = NDArray[Any]
 
 #: Elements converted at a time: a few kernel blocks, 128 KiB.
 BLOCK = 16384
+
+#: kDLCPU, the CPU's number among the devices of DLPack.
+_DLPACK_CPU = 1
 
 
 def of_key(key: str | None) -> str:
@@ -140,6 +144,22 @@ def as_real(x: Any, key: str | None = None) -> tuple[Array, Array | None]:
     if kind not in "biuf" and not extension_float:
         reject(array if type(x) is np.ndarray else x, key, f"its elements have dtype {array.dtype}")
     return array, mask
+
+
+def kept(x: Any) -> Any:
+    """What is kept of stored values other than arrays: tensors without graphs, nothing that is on a device.
+
+    Of a list, tuple or deque a new one, without the tensors that are on a device.
+    """
+    if is_tensor(x):
+        return detached(x, None)
+    if isinstance(x, (list, tuple, deque)):
+        here = [kept(item) for item in x if not (is_tensor(item) and on_device(item))]
+        return tuple(here) if isinstance(x, tuple) else here
+    if is_tensorflow(x):
+        return as_real(x)[0]
+    where = getattr(x, "__dlpack_device__", None)
+    return x if where is None or where()[0] == _DLPACK_CPU else as_real(x)[0]
 
 
 def snapshot(x: Any) -> Any:

@@ -20,8 +20,8 @@ cdef extern from *:
     void SPIN_SPARE_LOCK() noexcept
     void SPIN_SPARE_UNLOCK() noexcept
 
-# Blocks of full size that nobody uses. Each epoch fills about as many as the one before, and memory that has gone back
-# to the system costs a page fault for every 512 values: more than storing them.
+# Blocks of full size that nobody uses. Each epoch fills about as many as the one before, and memory that has
+# gone back to the system costs a page fault for every 512 values: more than storing them.
 cdef double *spare[SPARE_BLOCKS]
 cdef Py_ssize_t spares = 0
 
@@ -103,8 +103,8 @@ cdef class Block:
 
 @cython.final
 cdef class Tail:
-    """The cells that a key's scalars are appended to. Its address stays while the key lives, so that a call site can
-    go straight to it; what is in the cells goes to whoever holds the values when the key is logged."""
+    """The cells that a key's scalars are appended to. Its address stays while the key lives, so that a call
+    site can go straight to it; what is in the cells goes to whoever holds the values at the key's log."""
     cdef Cells cells
 
     def __dealloc__(self):

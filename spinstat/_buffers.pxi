@@ -25,17 +25,20 @@ cdef enum:
 cdef enum Kind:
     SCALAR  # one number, in value
     MANY    # any number of them, in moments
-    DEVICE  # a tensor that is not on the CPU
+    DEVICE  # a tensor that is not on the CPU: many, of which nothing is kept
+    STORED  # nothing more: the store path has done with it
 
 cdef struct Converted:
     Kind kind
     double value
     spin_moments moments
+    bint plain         # may be kept as it is: no tensor, nor what may lie on a device, is in it
+    Py_ssize_t states  # how many states of tensors there are up to this one, where several are converted
 
 cdef object _ndarray = np.ndarray
 cdef object _generic = np.generic
 cdef TypeObject *_any_generic = <TypeObject *>_generic
-# NumPy's scalar types whose float() is their value. Complex and datetime scalars have a float() too, which is not.
+# NumPy's scalar types whose float() is their value. Complex and datetime scalars have one too, which is not.
 cdef frozenset _real_scalars = frozenset(
     np.dtype(code).type for code in (*np.typecodes["AllInteger"], *np.typecodes["Float"], "?")
 )
@@ -44,8 +47,8 @@ cdef object _float64_type = np.float64
 cdef TypeObject *_float32 = <TypeObject *>_float32_type
 cdef dict _modules = sys.modules
 cdef object _tensor = None  # torch.Tensor, once there is one
-cdef tuple _never = (str, bytes, bytearray, complex, dict, set, frozenset, type, type(None), np.complexfloating,
-                     np.character, np.datetime64, np.timedelta64, np.void, np.object_)
+cdef tuple _never = (str, bytes, bytearray, complex, dict, set, frozenset, type, type(None),
+                     np.complexfloating, np.character, np.datetime64, np.timedelta64, np.void, np.object_)
 
 
 cdef inline float float32_at(PyObject *x) noexcept:
@@ -53,8 +56,9 @@ cdef inline float float32_at(PyObject *x) noexcept:
     return (<float *>(<char *>x + sizeof(PyObject)))[0]
 
 
-cdef bint _float32_is_at_hand = all(float32_at(<PyObject *>x) == PyFloat_AsDouble(x) for x in map(np.float32, (
-    1.5, -3.25e-20, 7.0e30, 0.1)))
+cdef bint _float32_is_at_hand = all(
+    float32_at(<PyObject *>x) == PyFloat_AsDouble(x) for x in map(np.float32, (1.5, -3.25e-20, 7.0e30, 0.1))
+)
 
 
 cdef inline bint is_tensor(object x) except -1:
@@ -70,8 +74,8 @@ cdef inline bint is_tensor(object x) except -1:
 
 
 cdef bint quick_scalar(object x, double *value) except -1:
-    """Whether x is a float, an int in its range or one of NumPy's real scalars; then its value. Runs none of the
-    caller's code."""
+    """Whether x is a float, an int in its range or one of NumPy's real scalars; then its value. Runs none of
+    the caller's code."""
     if PyFloat_CheckExact(x):
         value[0] = PyFloat_AS_DOUBLE(x)
         return True
@@ -119,9 +123,9 @@ cdef bint kernel_dtype(const Py_buffer *view, spin_dtype *dtype) noexcept:
     return PyBuffer_IsContiguous(view, c'A')
 
 
-cdef int reduce_contiguous(spin_moments *m, const void *data, int64_t n, spin_dtype dtype, Py_ssize_t itemsize,
-                           int threads) except -1:
-    """Add n elements to m; without the GIL where that is worth while, and on several threads where asked for."""
+cdef int reduce_contiguous(spin_moments *m, const void *data, int64_t n, spin_dtype dtype,
+                           Py_ssize_t itemsize, int threads) except -1:
+    """Add n elements to m; without the GIL where that is worth while, on several threads where asked for."""
     cdef Chunks chunks
     if threads > 1 and n > SPIN_CHUNK:
         chunks = Chunks.__new__(Chunks)
@@ -135,7 +139,7 @@ cdef int reduce_contiguous(spin_moments *m, const void *data, int64_t n, spin_dt
 
 
 cdef class Chunks:
-    """A threaded reduction: fixed chunks, their states merged in order, so the bits do not depend on the threads."""
+    """A threaded reduction: fixed chunks, merged in order, so the bits do not depend on the threads."""
     cdef spin_moments *parts
     cdef const char *data
     cdef int64_t n
@@ -197,7 +201,8 @@ cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
             try:
                 if kernel_dtype(&view, &dtype):
                     spin_moments_init(&out.moments)
-                    reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype, view.itemsize, threads)
+                    reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype,
+                                      view.itemsize, threads)
                     done = True
                 scalar = view.ndim == 0
             finally:
@@ -223,7 +228,7 @@ cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
     return 0
 
 
-cdef int reduce_sequence(object x, str key, Converted *out, int depth) except -1:
+cdef int reduce_sequence(object x, str key, Converted *out, int depth, list states) except -1:
     """Convert a list or another sequence: the elements of its elements, whatever their shapes."""
     cdef double[64] few
     cdef double *pending = few
@@ -231,6 +236,7 @@ cdef int reduce_sequence(object x, str key, Converted *out, int depth) except -1
     cdef Converted element
     cdef spin_tree tree
     cdef spin_moments block
+    cdef bint plain = True
     if depth >= NESTING_LIMIT:
         _arrays.reject(x, key, f"it is nested more than {NESTING_LIMIT} deep")
     if len(x) > room:
@@ -242,9 +248,8 @@ cdef int reduce_sequence(object x, str key, Converted *out, int depth) except -1
         spin_tree_init(&tree)
         for item in x:
             if not quick_scalar(item, &element.value):
-                convert(item, key, &element, depth + 1, 1)
-                if element.kind == DEVICE:
-                    fetch_device_state(item, key, &element.moments)
+                convert(item, key, &element, depth + 1, 1, states)
+                plain = plain and element.plain
                 if element.kind != SCALAR:
                     spin_tree_push(&tree, &element.moments)
                     continue
@@ -261,13 +266,15 @@ cdef int reduce_sequence(object x, str key, Converted *out, int depth) except -1
     finally:
         if pending is not few:
             PyMem_RawFree(pending)
-    out.kind = MANY
+    out.kind, out.plain = MANY, plain
     return 0
 
 
-cdef int convert(object x, str key, Converted *out, int depth, int threads) except -1:
-    """What x stands for. Raises TypeError, naming the key, where that is no real number."""
+cdef int convert(object x, str key, Converted *out, int depth, int threads, list states) except -1:
+    """What x stands for. Raises TypeError, naming the key, where that is no real number. The states of
+    tensors that are not on the CPU are put into `states`, or fetched where that is None."""
     cdef PyNumberMethods *number
+    out.plain = True
     if type(x) is _ndarray:
         return reduce_array(x, key, out, threads)
     if quick_scalar(x, &out.value):
@@ -276,8 +283,9 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
     if isinstance(x, _never):
         _arrays.reject(x, key)
     if isinstance(x, (list, tuple)):
-        return reduce_sequence(x, key, out, depth)
+        return reduce_sequence(x, key, out, depth, states)
     if is_tensor(x):
+        out.plain = False
         if x.is_cpu and x.ndim == 0:
             item = x.item()  # needs neither a detached tensor nor an array, and is what a loss mostly is
             if not isinstance(item, (float, int)):
@@ -288,14 +296,15 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads) exce
         x = _arrays.detached(x, key)
         if _arrays.on_device(x):
             out.kind = DEVICE
-            return 0
+            return reduce_on_device(x, &out.moments, states)
         return reduce_array(x, key, out, threads)
     if not isinstance(x, _generic) and (PyObject_CheckBuffer(x) or _arrays.has_array(x)):
+        out.plain = False
         return reduce_array(x, key, out, threads)
     number = Py_TYPE(x).tp_as_number
     if number == NULL or (number.nb_float == NULL and number.nb_index == NULL):
         if isinstance(x, Sequence):  # a range or a deque, as NumPy would take it
-            return reduce_sequence(x, key, out, depth)
+            return reduce_sequence(x, key, out, depth, states)
         _arrays.reject(x, key)
     if PyLong_Check(x):  # or quick_scalar would have taken it
         raise OverflowError(f"an int{_arrays.of_key(key)} is too large for a float64, which ends at 1.8e308")
@@ -314,7 +323,12 @@ cdef void set_state(spin_moments *m, object parts):
     m.nan_count, m.posinf_count, m.neginf_count = <int64_t>parts[5], <int64_t>parts[6], <int64_t>parts[7]
 
 
-cdef int fetch_device_state(object x, str key, spin_moments *m) except -1:
-    """Reduce a tensor where it lives, and wait for the result."""
-    set_state(m, _arrays.fetch([_arrays.device_moments(_arrays.detached(x, key))])[0])
+cdef int reduce_on_device(object x, spin_moments *m, list states) except -1:
+    """Reduce a tensor where it lives, and wait for the result only where there is no list to put it into."""
+    state = _arrays.device_moments(x)
+    if states is None:
+        set_state(m, _arrays.fetch([state])[0])
+    else:
+        spin_moments_init(m)
+        states.append(state)
     return 0

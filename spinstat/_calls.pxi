@@ -1,5 +1,5 @@
-# store() itself: a METH_FASTCALL | METH_KEYWORDS method, so that a call builds no dict. From a call's names to cells by
-# one pointer comparison, from values to blocks.
+# store() itself: a METH_FASTCALL | METH_KEYWORDS method, so that a call builds no dict. From a call's names
+# to cells by one pointer comparison, from values to blocks.
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -23,7 +23,7 @@ cdef extern from *:
     """
     /* A critical section without the temporaries that Cython keeps for one: nothing where there is a GIL. */
     #ifdef Py_GIL_DISABLED
-    #define SPIN_LOCK(o) PyCriticalSection spin_section; PyCriticalSection_Begin(&spin_section, (PyObject *)(o))
+    #define SPIN_LOCK(o) PyCriticalSection spin_section; PyCriticalSection_Begin(&spin_section, (o))
     #define SPIN_UNLOCK() PyCriticalSection_End(&spin_section)
     #else
     #define SPIN_LOCK(o) (void)(o)
@@ -54,9 +54,10 @@ cdef PyObject *(*_otherwise)(PyObject *, PyObject *const *, Py_ssize_t, PyObject
 _otherwise = store_scalars
 
 
-cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
-    # Plain pointers throughout: counting references would cost more than the work. Floats only, and nothing that could
-    # fail, so the compiler has little to save and to set up; all else is for store_scalars.
+cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *names) except NULL:
+    # Plain pointers throughout: counting references would cost more than the work. Floats only, and nothing
+    # that could fail, so the compiler has little to save and to set up; all else is for store_scalars.
     cdef Sites *sites = &(<EpochStore>self).sites
     cdef Cells **cells
     cdef Cells *to
@@ -81,7 +82,8 @@ cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t narg
     return _otherwise(self, args, nargs, names)
 
 
-cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *names) except NULL:
     """Scalars of any exact type, from any call site."""
     cdef EpochStore store = <EpochStore>self
     cdef Cells **cells
@@ -90,7 +92,7 @@ cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t n
     cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names), i
     if nargs or n == 0 or n > QUICK_VALUES:
         return store_any(store, args, nargs, names)
-    # All values first: where one has to be converted otherwise, or cannot be, nothing of the call is stored here.
+    # All values first: where one has to be converted otherwise, or cannot be, nothing is stored here.
     for i in range(n):
         if not quick_scalar(<object>args[i], &quick[i]):
             return store_any(store, args, nargs, names)
@@ -112,18 +114,22 @@ cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t n
     return store_any(store, args, nargs, names)
 
 
-cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) except NULL:
+cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs,
+                         PyObject *names) except NULL:
     """The general way: full blocks, arrays, tensors, lists, a mapping of keys that are no identifiers."""
     cdef list keys = [], given = []
     cdef Py_ssize_t n = 0 if names == NULL else PyTuple_GET_SIZE(names)
     cdef Py_ssize_t i
     if nargs > 1:
-        raise TypeError(f"store() takes at most one positional argument, a mapping of keys to values ({nargs} given)")
+        raise TypeError(
+            f"store() takes at most one positional argument, a mapping of keys to values ({nargs} given)"
+        )
     if nargs == 1 and <object>args[0] is not None:
         data = <object>args[0]
         if not hasattr(data, "keys") or not hasattr(data, "__getitem__"):
             raise TypeError(
-                f"store() takes values by keyword, or one mapping of keys to values, not {type(data).__qualname__}"
+                "store() takes values by keyword, or one mapping of keys to values, "
+                f"not {type(data).__qualname__}"
             )
         for key in data.keys():
             keys.append(as_key(key))
@@ -141,37 +147,44 @@ cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t narg
 cdef int store_converted(EpochStore self, list keys, list given) except -1:
     cdef Py_ssize_t n = len(keys), i
     cdef Converted *converted = <Converted *>PyMem_RawMalloc(n * sizeof(Converted))
-    cdef Slot slot
-    cdef list slots
+    cdef list states = []  # of tensors on devices
+    cdef Py_ssize_t first = 0
+    cdef Values values
     if converted == NULL:
         raise MemoryError()
     try:
-        # All that may fail first: the conversion of every value, then what needs memory.
+        # All that may fail first: the conversion of every value, what needs memory, lists of the caller's.
+        # While it runs keys may be logged, deleted and assigned, so their values are looked up each time.
         for i in range(n):
-            given[i] = convert_kept(given[i], keys[i], &converted[i])
+            given[i] = convert_kept(given[i], keys[i], &converted[i], states)
+            converted[i].states = len(states)
         with cython.critical_section(self.lock):
-            slots = [self.slot(key) for key in keys]
             for i in range(n):
-                slot = slots[i]
-                if converted[i].kind == DEVICE:
-                    slot.values.make_room_on_device()
-                elif slot.values.foreign is None and converted[i].kind == SCALAR:
-                    slot.values.make_room()
+                values = self.slot(keys[i]).values.end()
+                values.make_room_on_device()
+                if values.foreign is None and converted[i].kind == SCALAR:
+                    values.make_room()
             for i in range(n):
-                slot = slots[i]
-                if slot.values.foreign is not None and converted[i].kind != DEVICE:
-                    append_foreign(slot.values, given[i])
+                values = self.slot(keys[i]).values.end()
+                if values.foreign is not None and converted[i].kind != DEVICE:
+                    append_foreign(values, given[i])
+                    converted[i].kind = STORED
             for i in range(n):
-                slot = slots[i]
-                if slot.values.foreign is None or converted[i].kind == DEVICE:
-                    slot.values.push_converted(given[i], &converted[i])
+                values = self.slot(keys[i]).values.end()
+                if values.foreign is None or converted[i].kind in (DEVICE, STORED):
+                    values.push_converted(given[i], &converted[i])
+                else:
+                    append_foreign(values, given[i])
+                if states:
+                    values.device.extend(states[first:converted[i].states])
+                    first = converted[i].states
     finally:
         PyMem_RawFree(converted)
     return 0
 
 
-cdef int append_foreign(StoredValues values, object x) except -1:
-    """Append to what the caller assigned. Its statistics are taken when the key is logged, so of an array a copy."""
+cdef int append_foreign(Values values, object x) except -1:
+    """Append to what the caller assigned. Its statistics are taken at the log, so of arrays copies."""
     if not hasattr(values.foreign, "append"):
         values.foreign = list(values.foreign)
     values.foreign.append(_arrays.snapshot(x))
@@ -192,9 +205,9 @@ Parameters
 data : mapping, optional
     Keys to values, for keys that are no identifiers.
 values
-    Numbers, or arrays, tensors, lists or tuples of numbers, of any shape; each element counts once. Arrays are
-    reduced at once, so they may be overwritten afterwards. Tensors are detached; one on a GPU is reduced there and
-    nothing waits for it.
+    Numbers, or arrays, tensors, lists or tuples of numbers, of any shape; each element counts once. Arrays
+    are reduced at once, so they may be overwritten afterwards. Tensors are detached; one on a GPU is reduced
+    there and nothing waits for it.
 
 Raises
 ------

@@ -7,15 +7,15 @@
 # cython: cdivision=True
 # cython: embedsignature=False
 # cython: auto_pickle=False
-"""The compiled part: moments of buffers, the store path, rows for the reduction. Buffers and errors; no logging."""
+"""The compiled part: moments of buffers, the store path, rows for the reduction. No logging."""
 
 import os
 import sys
 
 cimport cython
 from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer,
-    PyObject_GetBuffer,
+    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
+    PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_Check
@@ -31,6 +31,22 @@ from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 import numpy as np
 
 from spinstat import _arrays
+
+__all__ = [
+    "ROUND_KEYS",
+    "ROW_SIZE",
+    "EpochDict",
+    "EpochStore",
+    "Message",
+    "Moments",
+    "Result",
+    "RowInfo",
+    "StoredValues",
+    "merge_rows",
+    "moments",
+    "own_results",
+    "target",
+]
 
 
 def target():

@@ -62,7 +62,9 @@ class EpochDict(MutableMapping):
 
     @staticmethod
     def _shown(store, key):
-        return repr(store._values(key)) if store.keep_values else f"<{store._peek(key).count} numbers, not kept>"
+        if store.keep_values:
+            return repr(store._values(key))
+        return f"<{store._peek(key).count} numbers, not kept>"
 
     def __reduce__(self):
         return dict, ({key: list(values) for key, values in self.items()},)

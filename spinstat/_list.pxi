@@ -20,10 +20,13 @@ cdef list as_list(object x):
 cdef class StoredValues(Values):
     """The values stored under one key, as a list: floats, and arrays where arrays were stored.
 
-    Everything that a list does works. Appending adds to the statistics; any other change makes them anew from the
-    values. Tensors on a GPU are in the statistics, but not in the list.
+    Everything that a list does works. Appending adds to the statistics; any other change makes them anew from
+    the values. Tensors on a GPU are in the statistics, but not in the list.
     """
     __hash__ = None
+
+    def __init__(self, values=()):
+        self.extend(values)
 
     cdef list to_list(self):
         cdef list out = []
@@ -127,16 +130,17 @@ cdef class StoredValues(Values):
         """How many values are equal to `value`."""
         return self.to_list().count(value)
 
-    # Changing ---------------------------------------------------------------------------------------------------------
+    # Changing -----------------------------------------------------------------------------------------------
 
     cdef int take(self, object x) except -1:
         """Convert and add one value, or raise and change nothing."""
         cdef Converted value
-        x = convert_kept(x, self.key, &value)
-        if value.kind == DEVICE:
-            self.make_room_on_device()
+        cdef list states = []
+        x = convert_kept(x, self.key, &value, states)
+        self.make_room_on_device()
         with cython.critical_section(self.lock):
             self.push_converted(x, &value)
+            self.device.extend(states)
         return 0
 
     cdef StoredValues taken(self, list given):
@@ -147,7 +151,7 @@ cdef class StoredValues(Values):
         return new
 
     def append(self, value):
-        """Add one value: to the list and to the statistics. Raises TypeError, and adds nothing, for no real number."""
+        """Add one value. Raises TypeError, and adds nothing, where it is no real number."""
         self.take(value)
 
     def extend(self, values):
@@ -172,8 +176,8 @@ cdef class StoredValues(Values):
         return self
 
     cdef object edit(self, change, tuple arguments, bint all=False):
-        """Call a method of list on the values and hold what they are then, or raise and change nothing. `all`: what
-        is not in the list goes, too."""
+        """Call a method of list on the values and hold what they are then, or raise and change nothing.
+        `all`: what is not in the list goes, too."""
         cdef Py_ssize_t edits, before
         cdef list values
         while True:
@@ -185,8 +189,8 @@ cdef class StoredValues(Values):
                 return result
 
     cdef bint replace(self, StoredValues new, Py_ssize_t edits, Py_ssize_t before, bint all) except -1:
-        """Hold the values of `new` instead, and what other threads have appended since there were `before` of them.
-        False where they have edited the list since."""
+        """Hold the values of `new` instead, and what other threads have appended since there were `before` of
+        them. False where they have edited the list since."""
         while True:
             with cython.critical_section(self.lock):
                 if self.edits != edits:
@@ -208,7 +212,9 @@ cdef class StoredValues(Values):
             before += 1
 
     def __setitem__(self, index, value):
-        self.edit(list.__setitem__, (index, as_list(value) if isinstance(value, StoredValues) else value), is_all(index))
+        if isinstance(value, StoredValues):
+            value = as_list(value)
+        self.edit(list.__setitem__, (index, value), is_all(index))
 
     def __delitem__(self, index):
         self.edit(list.__delitem__, (index,), is_all(index))

@@ -3,12 +3,10 @@
 cdef int add(spin_moments *m, object x, str key, int threads) except -1:
     """Add all that x holds to m, or raise and leave m as it was."""
     cdef Converted value
-    convert(x, key, &value, 0, threads)
+    convert(x, key, &value, 0, threads, None)
     if value.kind == SCALAR:
         spin_moments_update(m, value.value)
         return 0
-    if value.kind == DEVICE:
-        fetch_device_state(x, key, &value.moments)
     spin_moments_merge(m, &value.moments)
     return 0
 

@@ -8,7 +8,7 @@ cdef enum:
     CALL_SITES = 64          # tuples of keyword names that are remembered; a power of two
     PROBES = 4               # places in which one of them may stand
     SITES_OF_SAME_NAMES = 8  # how many with the same names: store(**d) brings a new tuple each time
-    NAMES_KNOWN = 1024       # sets of names whose cells are remembered, where names are made up as the run goes
+    NAMES_KNOWN = 1024       # sets of names whose cells are remembered, where names are made up in the run
 
 
 cdef str as_key(object key):
@@ -50,7 +50,7 @@ cdef struct Sites:
 
 
 cdef inline size_t home(PyObject *names) noexcept:
-    """Where a tuple's entry should be; it may be one of the next PROBES. Tuples of a name or two have 64 bytes."""
+    """Where a tuple's entry should be; it may be one of the next PROBES. A tuple of two takes 64 bytes."""
     return <size_t>names >> 5
 
 
@@ -77,7 +77,7 @@ cdef class Names:
 
 
 cdef bint same_names(PyObject *a, PyObject *b) noexcept:
-    """Whether two tuples hold the same strings, as objects: names are interned, so equal ones nearly always are."""
+    """Whether two tuples hold the same strings, as objects: names are interned, so equal ones mostly are."""
     cdef Py_ssize_t n = PyTuple_GET_SIZE(a), i
     if PyTuple_GET_SIZE(b) != n:
         return False
@@ -93,10 +93,10 @@ cdef class EpochStore:
     cdef Lock lock
     cdef bint _keep_values
     cdef Sites sites
-    cdef list remembered       # what the entries of `sites` point to: (tuple, Names), so that no other tuple can come
-                               # to lie at the address of one that has an entry
+    cdef list remembered       # what the entries of `sites` point to: (tuple, Names), so that no other tuple
+                               # can come to lie at the address of one that has an entry
     cdef dict known_names      # tuple of names -> Names
-    cdef Names last_known      # the last one looked up there: what brings a new tuple mostly brings the same names
+    cdef Names last_known      # the last one looked up there: new tuples mostly bring the same names again
     cdef Py_ssize_t forgotten  # how often all of these were forgotten
 
     def __cinit__(self):
@@ -117,7 +117,7 @@ cdef class EpochStore:
             slot = self.slots.setdefault(key, slot)  # another thread may have made it meanwhile
         return slot
 
-    # Call sites -------------------------------------------------------------------------------------------------------
+    # Call sites ---------------------------------------------------------------------------------------------
 
     cdef int forget_sites(self) except -1:
         cdef list old_list = self.remembered, new_list = [None] * CALL_SITES
@@ -128,8 +128,8 @@ cdef class EpochStore:
         return 0
 
     cdef Names names_of(self, PyObject *tuple_of_names):
-        """The names of a tuple that has no entry; it gets one where there is room. The names are plain strings, so
-        that to look them up runs no code of theirs."""
+        """The names of a tuple that has no entry; it gets one where there is room. The names are plain
+        strings, so that to look them up runs no code of theirs."""
         cdef Names names = self.last_known
         if names is None or not same_names(<PyObject *>names.names, tuple_of_names):
             names = self.known_names.get(<tuple>tuple_of_names)
@@ -159,8 +159,8 @@ cdef class EpochStore:
         return names
 
     cdef int enter(self, PyObject *tuple_of_names, Names names) except -1:
-        """Give a tuple an entry, its names' first one at the cost of another's. More of the same names take only what
-        is free: tuples that come once and never again would drive each other out."""
+        """Give a tuple an entry, its names' first one at the cost of another's. More of the same names take
+        only what is free: tuples that come once and never again would drive each other out."""
         cdef Sites *sites = &self.sites
         cdef tuple kept = (<tuple>tuple_of_names, names)
         cdef size_t first = home(tuple_of_names), i, at
@@ -181,7 +181,7 @@ cdef class EpochStore:
         names.sites += 1
         return 0
 
-    # What the logger above needs --------------------------------------------------------------------------------------
+    # What the logger above needs ----------------------------------------------------------------------------
 
     cdef int fetch_device(self) except -1:
         """Bring all states of device tensors over, for all keys at once."""
@@ -230,8 +230,8 @@ cdef class EpochStore:
             slot.hold(self.new_values(as_key(key)))
 
     def _values(self, key):
-        """What is stored under `key`, as a list that may be changed. Raises KeyError, or ValueError where values
-        are not kept."""
+        """What is stored under `key`, as a list that may be changed. Raises KeyError, or ValueError where
+        values are not kept."""
         cdef Slot slot
         with cython.critical_section(self.lock):
             slot = self.slots[key]
@@ -243,8 +243,8 @@ cdef class EpochStore:
             return slot.values if slot.values.foreign is None else slot.values.foreign
 
     def _assign(self, key, values):
-        """Let `values`, which stays the caller's, be what is stored under `key`. Raises TypeError for what cannot be
-        gone through as a list."""
+        """Let `values`, which stays the caller's, be what is stored under `key`. Raises TypeError for what
+        cannot be gone through as a list."""
         cdef StoredValues new = self.new_values(as_key(key))
         cdef Slot slot
         new.foreign = as_sequence(values, key)
@@ -276,7 +276,9 @@ cdef class EpochStore:
     def keep_values(self, value):
         with cython.critical_section(self.lock):
             if self.slots and bool(value) != self._keep_values:
-                raise ValueError("keep_values cannot change once values are stored: give it when the logger is made")
+                raise ValueError(
+                    "keep_values cannot change once values are stored: give it when the logger is made"
+                )
             self._keep_values = bool(value)
 
     @property

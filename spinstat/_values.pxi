@@ -1,10 +1,10 @@
-# What was stored under one key since it was last logged. The values live once: scalars in blocks of float64, anything
-# else by reference, in the order in which they came.
+# What was stored under one key since it was last logged. The values live once: scalars in blocks of float64,
+# anything else by reference, in the order in which they came.
 #
-# Threads and re-entrant calls are kept apart by two rules. Where state changes in several steps, nothing between them
-# may run other code: nothing that converts or compares values, drops the last reference to one, calls torch, or
-# makes an object that the garbage collector tracks. And the steps are taken under the lock, which is nothing where
-# there is a GIL.
+# Threads and re-entrant calls are kept apart by two rules. Where state changes in several steps, nothing
+# between them may run other code: nothing that converts or compares values, drops the last reference to one,
+# calls torch, or makes an object that the garbage collector tracks. And the steps are taken under the lock,
+# which is nothing where there is a GIL.
 
 cdef enum:
     DEVICE_PENDING = 64  # states of GPU tensors before they are merged, on the GPU
@@ -19,7 +19,7 @@ cdef class Values:
     """The statistics of one key, and its values where they are kept. StoredValues shows them as a list."""
     cdef spin_moments folded   # of all values in the segments
     cdef spin_moments fetched  # of the tensors whose states came over from their devices
-    cdef Tail tail             # the current block; shared with the slot of the key while that holds these values
+    cdef Tail tail             # the current block; shared with the key's slot while that holds these values
     cdef Lock lock
     cdef str key               # for errors; None where there is none
     cdef bint keep
@@ -40,7 +40,7 @@ cdef class Values:
         self.starts = []
         self.device = []
 
-    # Adding; the caller holds the lock --------------------------------------------------------------------------------
+    # Adding; the caller holds the lock ----------------------------------------------------------------------
 
     cdef int make_room(self) except -1:
         """Let one more scalar fit into the current block."""
@@ -100,16 +100,18 @@ cdef class Values:
         return 0
 
     cdef int push_converted(self, object x, const Converted *value) except -1:
-        """Add what convert_kept gave."""
+        """Add what convert_kept gave, but for the states of tensors on devices."""
         if value.kind == SCALAR:
             self.push(value.value)
         elif value.kind == MANY:
             self.push_many(x, &value.moments)
-        else:
-            self.device.append(x)
         return 0
 
-    # Tensors on devices -----------------------------------------------------------------------------------------------
+    cdef Values end(self):
+        """These values, or the ones that were assigned in their place."""
+        return self.foreign if isinstance(self.foreign, Values) else self
+
+    # Tensors on devices -------------------------------------------------------------------------------------
 
     cdef int make_room_on_device(self) except -1:
         """Merge pending states, on their devices, where there are many."""
@@ -144,7 +146,7 @@ cdef class Values:
         return 0
 
     cdef bint still_pending(self, list states):
-        """Whether no other thread has merged or fetched these states, the oldest when they were read, meanwhile."""
+        """Whether these states, the oldest when they were read, have not been merged or fetched meanwhile."""
         cdef Py_ssize_t i
         if len(self.device) < len(states):
             return False
@@ -153,7 +155,7 @@ cdef class Values:
                 return False
         return True
 
-    # Reading; the caller holds the lock -------------------------------------------------------------------------------
+    # Reading; the caller holds the lock ---------------------------------------------------------------------
 
     cdef int read(self, spin_moments *m) except -1:
         """The moments of all values."""
@@ -229,13 +231,10 @@ cdef class Values:
         return True
 
 
-cdef object convert_kept(object x, str key, Converted *out):
-    """Convert a value, and give what is kept of it: a tensor without its graph; of one on a device its state there."""
-    convert(x, key, out, 0, 1)
-    if out.kind == SCALAR or not is_tensor(x):
-        return x
-    x = _arrays.detached(x, key)
-    return _arrays.device_moments(x) if out.kind == DEVICE else x
+cdef object convert_kept(object x, str key, Converted *out, list states):
+    """Convert a value, and give what is kept of it: tensors without graphs, nothing that lives on a GPU."""
+    convert(x, key, out, 0, 1, states)
+    return x if out.plain or out.kind == SCALAR or out.kind == DEVICE else _arrays.kept(x)
 
 
 cdef int moments_of_list(object values, str key, spin_moments *m) except -1:
@@ -243,10 +242,8 @@ cdef int moments_of_list(object values, str key, spin_moments *m) except -1:
     cdef Converted value
     if not (isinstance(values, (list, tuple, np.ndarray)) or is_tensor(values)):
         values = list(values)
-    convert(values, key, &value, 0, 1)
-    if value.kind == DEVICE:
-        fetch_device_state(values, key, m)
-    elif value.kind == SCALAR:
+    convert(values, key, &value, 0, 1, None)
+    if value.kind == SCALAR:
         spin_moments_init(m)
         spin_moments_update(m, value.value)
     else:
