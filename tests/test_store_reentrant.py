@@ -1,0 +1,308 @@
+"""The caller's code running in the middle of a store or a reading: conversions, finalizers, comparisons."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from stores import assert_holds
+
+from spinstat._core import EpochStore
+
+
+class Runs:
+    """A number whose conversion runs something first."""
+
+    def __init__(self, first: Callable[[], Any], x: float = 1.0) -> None:
+        self.first, self.x = first, x
+
+    def __float__(self) -> float:
+        self.first()
+        return self.x
+
+
+class Finalized:
+    """Array-like that runs something when it is dropped."""
+
+    def __init__(self, last: Callable[[], Any], x: float = 1.0) -> None:
+        self.last, self.x = last, x
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array([self.x])
+
+    def __del__(self) -> None:
+        self.last()
+
+
+def test_a_float_method_may_store_into_the_same_logger() -> None:
+    store = EpochStore()
+    for i in range(200):
+        store.store(A=1.0, B=Runs(lambda i=i: store.store(A=float(i), C=Runs(lambda: store.store(A=0.5)))))
+    assert_holds(store, "A", [x for i in range(200) for x in (0.5, float(i), 1.0)])
+    assert store.epoch_dict["A"][:6] == [0.5, 0.0, 1.0, 0.5, 1.0, 1.0]
+    assert (store._peek("B").count, store._peek("C").count) == (200, 200)
+
+
+def test_a_float_method_that_stores_and_then_raises_undoes_its_own_call_alone() -> None:
+    store = EpochStore()
+
+    def store_and_raise() -> None:
+        store.store(A=5.0)
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        store.store(A=1.0, B=Runs(store_and_raise), C=2.0)
+    with pytest.raises(RuntimeError, match="no"):
+        store.epoch_dict["A"].extend([1.0, Runs(store_and_raise)])
+    assert store.epoch_dict == {"A": [5.0, 5.0]}
+
+
+def test_a_float_method_may_log_delete_or_replace_the_keys_of_the_call() -> None:
+    store = EpochStore()
+    changes: list[Callable[[], Any]] = [
+        lambda: store._take("A"),
+        lambda: store.epoch_dict.pop("A", None),
+        lambda: store.epoch_dict.clear(),
+        lambda: setattr(store, "epoch_dict", {"A": [7.0]}),
+    ]
+    want = [[2.0], [2.0], [2.0], [7.0, 2.0]]
+    for change, values in zip(changes, want, strict=True):
+        store.epoch_dict = {}
+        store.store(A=1.0, B=1.0)
+        store.store(A=2.0, B=Runs(change, 3.0))
+        assert store.epoch_dict["A"] == values
+        assert store.epoch_dict["B"][-1] == 3.0
+
+
+@pytest.mark.parametrize("drop", ["_take", "_discard", "_forget"])
+def test_a_finalizer_may_store_while_its_key_is_emptied(drop: str) -> None:
+    store = EpochStore()
+    for _ in range(300):
+        store.store(A=1.0)
+        store.store(A=Finalized(lambda: store.store(A=2.0, B=3.0)))
+        getattr(store, drop)("A")
+        gc.collect(0)
+        assert store.epoch_dict["A"] == [2.0]
+        store._discard("A")
+    assert_holds(store, "B", [3.0] * 300)
+
+
+def test_a_finalizer_may_store_while_all_keys_go() -> None:
+    store = EpochStore()
+    store.store(A=Finalized(lambda: store.store(A=2.0)), B=Finalized(lambda: store.store(B=4.0)))
+    store.epoch_dict = {"C": [1.0]}
+    assert store.epoch_dict == {"C": [1.0], "A": [2.0], "B": [4.0]}
+    store.epoch_dict["A"].append(Finalized(lambda: store.store(A=5.0)))
+    store.epoch_dict.clear()
+    assert store.epoch_dict == {"A": [5.0]}
+    store.epoch_dict["A"].append(Finalized(lambda: store.store(A=6.0)))
+    store.epoch_dict["A"][:] = [1.0]
+    assert store.epoch_dict == {"A": [1.0, 6.0]}
+
+
+@contextmanager
+def at_every_collection(work: Callable[[], Any]) -> Iterator[None]:
+    """Have the garbage collector run as often as it can, and do something each time, as finalizers may."""
+
+    def callback(phase: str, info: Any) -> None:
+        if phase == "stop":
+            work()
+
+    before = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    gc.callbacks.append(callback)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(callback)
+        gc.set_threshold(*before)
+
+
+def test_keys_deleted_in_the_middle_of_a_store_lose_no_later_value() -> None:
+    store = EpochStore()
+    scope: dict[str, Any] = {}
+    exec("def site(store, x): store.store(A=x, B=x, C=x)", scope)
+    with at_every_collection(lambda: store.epoch_dict.pop("A", None)):
+        for i in range(300):
+            scope["site"](store, float(i))
+            store.store(**{"A": 1, "C": [2.0]})
+    store.epoch_dict.pop("A", None)
+    for _ in range(10):
+        scope["site"](store, 1.0)
+        store.store(A=2.0)
+    assert store.epoch_dict["A"] == [1.0, 2.0] * 10
+    assert (store._peek("B").count, store._peek("C").count) == (310, 610)
+
+
+def test_values_stored_in_the_middle_of_reading_and_emptying_are_not_lost() -> None:
+    store = EpochStore()
+    stored = [0]
+
+    def work() -> None:
+        store.store(A=1.0, B=[2.0])
+        stored[0] += 1
+
+    taken = 0
+    with at_every_collection(work):
+        for i in range(400):
+            values = store.epoch_dict["A"] if "A" in store.epoch_dict else []
+            assert np.asarray(values).sum() <= len(values)
+            assert set(values) <= {1.0}
+            values[1:], repr(values)
+            if i % 3 == 0:
+                taken += store._take("A").count
+                assert store._peek("B").count >= taken
+    assert stored[0] == taken + store._peek("A").count == store._peek("B").count > 400
+
+
+def test_keys_first_stored_in_the_middle_of_their_first_store_keep_both_values() -> None:
+    for i in range(100):
+        store = EpochStore()
+        stored = [0]
+
+        def work(store: EpochStore = store, stored: list[int] = stored) -> None:
+            if stored[0] < 5:
+                stored[0] += 1
+                store.store(A=1.0)
+
+        with at_every_collection(work):
+            store.store(A=2.0)
+            store.store(A=[2.0] if i % 2 else 2)
+        assert store._peek("A").count == 2 + stored[0]
+
+
+def test_values_appended_in_the_middle_of_an_edit_are_not_lost() -> None:
+    store = EpochStore()
+    store.store(A=-1.0)
+    values = store.epoch_dict["A"]
+    stored = [0]
+
+    def work() -> None:
+        store.store(A=float(stored[0]))
+        stored[0] += 1
+
+    with at_every_collection(work):
+        for _ in range(50):
+            values[0] -= 1
+            values.insert(0, 0.5)
+            del values[0]
+    assert values == [-51.0, *map(float, range(stored[0]))]
+    assert_holds(store, "A", [-51.0, *range(stored[0])])
+
+
+def test_an_index_that_empties_the_list_reads_nothing_that_is_not_there() -> None:
+    store = EpochStore()
+    store.store(A=1.0)
+    values = store.epoch_dict["A"]
+
+    class Empties:
+        def __index__(self) -> int:
+            values.clear()
+            return 10_000
+
+    values.extend(range(20_000))
+    assert values[: Empties()] == []
+    values.extend(range(20_000))
+    with pytest.raises(IndexError):
+        values[Empties()]
+    values.extend(range(20_000))
+    assert values[Empties() :: -1] == []
+    assert list(values) == []
+
+
+def test_a_value_that_edits_the_list_when_compared_cannot_break_it() -> None:
+    store = EpochStore()
+    store.store(A=1.0)
+    values = store.epoch_dict["A"]
+    values.extend([2.0] * 10_000)
+
+    class Clears:
+        def __eq__(self, other: object) -> bool:
+            values.clear()
+            return False
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert Clears() not in values
+    assert values == [] and store._peek("A").count == 0
+    values.extend([3.0, 4.0])
+    with pytest.raises(ValueError):
+        values.remove(Clears())
+    assert values == [] and store._peek("A").count == 0
+
+
+def test_iteration_follows_a_list_that_grows_and_shrinks_as_that_of_a_list_does() -> None:
+    def walk(values: Any) -> list[float]:
+        seen = []
+        for x in values:
+            seen.append(x)
+            if x in (5.0, 7.0):
+                values.append(100.0 + x)
+            if x == 10.0:
+                del values[:3]
+            if x == 20.0:
+                values[:2] = [-1.0]
+            if x == 105.0:
+                values.clear()
+        return seen
+
+    store = EpochStore()
+    for i in range(50):
+        store.store(A=float(i))
+    assert walk(store.epoch_dict["A"]) == walk([float(i) for i in range(50)])
+
+
+def test_an_error_while_a_list_is_edited_leaves_it_as_it_was() -> None:
+    store = EpochStore()
+    store.store(A=1.0)
+    values = store.epoch_dict["A"]
+    values.extend(np.arange(9000.0).tolist())
+    before = list(values)
+    for edit in (
+        lambda: values.append(None),
+        lambda: values.extend([1.0, "x"]),
+        lambda: values.__setitem__(5, "x"),
+        lambda: values.__setitem__(slice(2, 5), [1.0, None]),
+        lambda: values.insert(3, 1j),
+        lambda: values.__setitem__(slice(0, 4, 2), [1.0]),
+        lambda: values.__delitem__(slice("a", None)),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            edit()
+        assert values == before
+    assert_holds(store, "A", before)
+    with pytest.raises(TypeError, match="'A'"):
+        values.append(None)
+
+
+def test_recursion_at_its_limit_raises_and_stores_nothing() -> None:
+    store = EpochStore()
+
+    def deeper() -> None:
+        store.store(A=1.0, B=Runs(deeper))
+
+    with pytest.raises(RecursionError):
+        deeper()
+    assert store.epoch_dict == {}
+    store.store(A=1.0)
+    assert store.epoch_dict == {"A": [1.0]}
+
+
+def test_stores_from_a_signal_like_interruption_and_from_a_thread_within_a_conversion_count() -> None:
+    store = EpochStore()
+
+    def in_a_thread() -> None:
+        thread = threading.Thread(target=lambda: [store.store(A=1.0) for _ in range(100)])
+        thread.start()
+        thread.join()
+
+    for _ in range(20):
+        store.store(A=2.0, B=Runs(in_a_thread))
+    assert_holds(store, "A", [1.0] * 2000 + [2.0] * 20)
+    assert sys.getrefcount(store) < 10
