@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunPython
+from conftest import RunPython, clean_environment
 
 TRAIN = """
 import argparse, functools, json, sys
@@ -379,6 +380,36 @@ if __name__ == "__main__":
     assert rows[1] == "10.5\t0.5\t11.0\t10.0"
     assert config(project / "runs/ranks_2")["seed"] == 10
     assert sorted(os.listdir(project / "runs")) == [".spinstat", "ranks", "ranks_2"]
+
+
+LAUNCHED = """
+import sys
+from spinstat import EpochLogger, num_procs
+def train(env_fn, output_dir):
+    with EpochLogger(output_dir, quiet=True) as logger:
+        logger.save_config({"env_fn": env_fn, "output_dir": output_dir})
+        logger.log_tabular("Ranks", num_procs())
+        logger.dump_tabular()
+if __name__ == "__main__":
+    train((lambda: 1) if sys.argv[1] == "lambda" else int, sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("env", ["lambda", "int"])
+def test_ranks_of_a_launcher_are_started_again_for_a_call_and_for_a_command_line(
+    project: Path, relaunch: RunPython, env: str
+) -> None:
+    (project / "launched.py").write_text(LAUNCHED)
+    mpiexec = ["mpiexec", "-n", "2", sys.executable]
+    words = [[*mpiexec, "launched.py", env, "runs/a"],
+             [*mpiexec, "-m", "spinstat.run", "relaunch", "runs/a", "--output-dir", "runs/b"]]  # fmt: skip
+    for command in words:
+        subprocess.run(command, cwd=project, env=clean_environment(), check=True, timeout=100)
+    told = relaunch("../project/runs/a").stderr
+    assert ("The command line is run again" in told) == (env == "lambda")
+    for name in ("a", "b", "a_2"):
+        assert (project / "runs" / name / "progress.txt").read_text() == "Ranks\n2\n"
+        assert config(project / "runs" / name)["output_dir"].endswith(f"runs/{name}")
 
 
 @pytest.mark.parametrize(
