@@ -1,7 +1,7 @@
 """Builds the extension, and nothing else: all metadata is in pyproject.toml.
 
-From the environment: SPINSTAT_DEBUG=1 (assertions, -O0 -g), SPINSTAT_SANITIZE=address,undefined (as -fsanitize),
-SPINSTAT_WERROR=1 (warnings of csrc are errors).
+From the environment: SPINSTAT_DEBUG=1 (assertions, -O0 -g), SPINSTAT_SANITIZE=address,undefined (as
+-fsanitize), SPINSTAT_WERROR=1 (warnings are errors).
 """
 
 import os
@@ -22,7 +22,7 @@ class Build(build_ext):
 
     def build_extensions(self) -> None:
         if self.compiler.compiler_type == "msvc":
-            compile_args = ["/std:c11", "/fp:precise", "/Od" if DEBUG else "/O2"] + (["/WX"] if WERROR else [])
+            compile_args = ["/std:c11", "/fp:precise", "/Od" if DEBUG else "/O2", *(["/WX"] if WERROR else [])]
             link_args = []
         else:
             # Contraction to fused multiply-adds would give each processor its own last bits.
@@ -31,7 +31,7 @@ class Build(build_ext):
             compile_args += ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
             link_args = [] if sys.platform == "darwin" else ["-Wl,--exclude-libs,ALL"]
             if SANITIZE:
-                compile_args += [f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
+                compile_args += [f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer", "-fno-sanitize-recover"]
                 link_args += [f"-fsanitize={SANITIZE}"]
             if WERROR:
                 compile_args += ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]
@@ -43,7 +43,7 @@ class Build(build_ext):
 
 core = Extension(
     "spinstat._core",
-    ["spinstat/_core.pyx"] + sorted(path for path in glob("csrc/*.c") if not path.endswith(".inc.c")),
+    ["spinstat/_core.pyx", *sorted(path for path in glob("csrc/*.c") if not path.endswith(".inc.c"))],
     include_dirs=["csrc"],
     depends=glob("csrc/*.h") + glob("csrc/*.inc.c") + glob("spinstat/*.pxi") + glob("spinstat/*.pxd"),
     define_macros=[] if DEBUG else [("NDEBUG", "1")],

@@ -94,8 +94,8 @@ class EpochLogger(EpochStore, Logger):
         Raises:
             AssertionError, TypeError: as Logger.log_tabular, with nothing changed.
             KeyError: no rank has values and strict_keys is on.
-            KeyMismatchError: the ranks are not in the same call, or only some of them can log the key. All drop
-                the row and all values stored.
+            KeyMismatchError: the ranks are not in the same call, or only some of them can log the key. All
+                drop the row and all values stored.
         """
         if val is not None:
             super().log_tabular(key, val)
@@ -197,7 +197,8 @@ class EpochLogger(EpochStore, Logger):
         except BaseException:
             if batch.waiting:
                 self._drop_row()
-            # Other ranks may have come to the end of the block. What this one reduces next is not of that row.
+            # Other ranks may have come to the end of the block: what this one reduces next is not of that
+            # row.
             self._agreement.communicated = True
             self._agreement.next_row()
             raise

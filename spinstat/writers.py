@@ -124,7 +124,7 @@ class ProgressWriter:
             self._catch_up()
         except OSError as error:
             # The same words each time, so that Python's filter of repeated warnings knows them again.
-            warn(f"{self._own.name}: {error}; rows are kept in memory and written with the next one that can be")
+            warn(f"{self._own.name}: {error}; rows are kept in memory and written with the next that can be")
         except ValueError:
             self._waiting.clear()
             raise

@@ -269,7 +269,7 @@ class TestErrorsOfOneRank:
 
         assert on_ranks(2, program) == [[2.5, 0.5]] * 2
 
-    def test_values_that_one_rank_assigned_and_cannot_be_read_are_an_error_on_all(self, output_dir: str) -> None:
+    def test_assigned_values_that_one_rank_cannot_read_are_an_error_on_all(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> None:
             logger = EpochLogger(output_dir, comm=comm, quiet=True)
             logger.epoch_dict["A"] = ["no number"] if comm.rank else [1.0]
@@ -302,7 +302,7 @@ class TestErrorsOfOneRank:
 
         assert on_ranks(2, program) == [[7.5, 0.5]] * 2
 
-    def test_a_batch_that_all_ranks_left_by_an_error_is_followed_by_a_right_one(self, output_dir: str) -> None:
+    def test_a_batch_that_all_ranks_left_by_an_error_precedes_a_right_one(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> list[object]:
             logger = EpochLogger(output_dir, comm=comm, quiet=True)
             logger.store(A=1.0)
