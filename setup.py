@@ -22,7 +22,8 @@ class Build(build_ext):
 
     def build_extensions(self) -> None:
         if self.compiler.compiler_type == "msvc":
-            compile_args = ["/std:c11", "/fp:precise", "/Od" if DEBUG else "/O2", *(["/WX"] if WERROR else [])]
+            compile_args = ["/std:c11", "/fp:precise", "/Od" if DEBUG else "/O2"]
+            compile_args += ["/WX"] if WERROR else []
             link_args = []
         else:
             # Contraction to fused multiply-adds would give each processor its own last bits.
