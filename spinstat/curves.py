@@ -15,7 +15,7 @@ ESTIMATORS: Final = ("mean", "median", "max", "min")
 BANDS: Final = ("std", "bootstrap")
 RESAMPLES: Final = 1000
 LEVEL: Final = 0.95
-MAX_CELLS: Final = 10_000_000  # runs times places on x; beyond, places are left out
+MAX_PLACES: Final = 10_000  # on x, where those of the runs differ: a screen shows a fifth of them
 CHUNK: Final = 1_000_000  # resampled numbers held at once
 
 
@@ -110,17 +110,16 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def _places(grids: Sequence[Array]) -> Array:
-    """All places on x of some runs, increasing; of very many, some of those between the runs' ends."""
+    """All places on x of some runs, increasing; of more than MAX_PLACES, some between the ends."""
     if not grids:
         return np.empty(0)
     if all(np.array_equal(grid, grids[0]) for grid in grids[1:]):
         return grids[0]
     x = np.unique(np.concatenate(grids))
-    most = max(MAX_CELLS // len(grids), 1000)
-    if len(x) <= most:
+    if len(x) <= MAX_PLACES:
         return x
     ends = [end for grid in grids if len(grid) for end in (grid[0], grid[-1])]
-    return np.unique(np.concatenate([x[:: -(-len(x) // most)], ends]))
+    return np.unique(np.concatenate([x[:: -(-len(x) // MAX_PLACES)], ends]))
 
 
 def _at(x: Array, run: Points) -> Array:

@@ -18,7 +18,7 @@ LINES_NAMED = 5  # of the lines that a note is about; the others are counted
 _NUMBER = re.compile(
     r"\s*[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|nan|inf|infinity)\s*", re.IGNORECASE
 )
-_DIGITS = frozenset("0123456789")
+_BEGINNINGS = frozenset("0123456789-.")  # of numbers: a line that begins so is no header
 _TRUTH = {"True": 1.0, "False": 0.0}
 
 
@@ -75,8 +75,8 @@ def parse(data: bytes, delimiter: str, wanted: Collection[str] | None = None) ->
     if delimiter == "," and '"' in whole:
         rows = _quoted(whole, notes)
     else:
-        lines = whole.split("\n")[:-1]
-        rows = enumerate((line.removesuffix("\r").split(delimiter) for line in lines), 1)
+        lines = whole.replace("\r\n", "\n").split("\n")[:-1]
+        rows = enumerate((line.split(delimiter) for line in lines), 1)
     blocks = _blocks(rows, delimiter, notes)
     names = tuple(dict.fromkeys(name for block in blocks for name in block.names))
     numbers = [line for block in blocks for line in block.lines]
@@ -122,8 +122,7 @@ def _blocks(rows: Iterable[tuple[int, list[str]]], delimiter: str, notes: _Notes
             width = len(cells)
             continue
         block = blocks[-1]
-        # Of the usual row only its width and its first character are looked at.
-        if len(cells) != width or cells[0][:1] not in _DIGITS:
+        if len(cells) != width or cells[0][:1] not in _BEGINNINGS:
             if _is_header(cells, block.names):
                 notes.add(line, "names the columns anew: holds for the lines below it")
                 blocks.append(_Block(_names(line, cells, delimiter, notes)))

@@ -92,7 +92,7 @@ def test_the_bootstrap_band_does_not_depend_on_how_many_places_are_held_at_once(
 
 
 def test_of_very_many_places_some_are_left_out_and_all_ends_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spinstat.curves, "MAX_CELLS", 2000)
+    monkeypatch.setattr(spinstat.curves, "MAX_PLACES", 1000)
     x = np.arange(5000.0)
     curve = aggregate([points(x + 0.25, x), points(x[:-7] + 0.75, x[:-7])])
     assert len(curve.x) < 1100
