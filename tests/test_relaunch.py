@@ -231,10 +231,11 @@ train(1, sys.argv[1])
 """
 
 
+@pytest.mark.parametrize("end", ["", 'if __name__ == "__main__":\n    print("done")\n'], ids=["bare", "half"])
 def test_a_script_that_runs_when_it_is_imported_is_not_imported(
-    project: Path, run_python: RunPython, relaunch: RunPython
+    project: Path, run_python: RunPython, relaunch: RunPython, end: str
 ) -> None:
-    (project / "bare.py").write_text(UNGUARDED)
+    (project / "bare.py").write_text(UNGUARDED + end)
     run_python("bare.py", "runs/a", cwd=project)
     before = files(project / "runs/a")
     done = relaunch("../project/runs/a", "--set", "seed=2", check=False)
@@ -380,6 +381,31 @@ if __name__ == "__main__":
     assert rows[1] == "10.5\t0.5\t11.0\t10.0"
     assert config(project / "runs/ranks_2")["seed"] == 10
     assert sorted(os.listdir(project / "runs")) == [".spinstat", "ranks", "ranks_2"]
+
+
+PATHS = """
+import os
+from spinstat import Logger
+
+def train(output_dir, exp_name, videos, data):
+    with Logger(output_dir, quiet=True) as logger:
+        logger.save_config({"output_dir": output_dir, "exp_name": exp_name, "videos": videos, "data": data})
+
+if __name__ == "__main__":
+    train("first", "first", os.path.join("first", "videos"), "./first_data")
+"""
+
+
+def test_paths_in_the_old_folder_follow_and_names_that_read_alike_stay(
+    project: Path, run_python: RunPython, relaunch: RunPython
+) -> None:
+    (project / "paths.py").write_text(PATHS)
+    run_python("paths.py", cwd=project)
+    relaunch("../project/first")
+    new = f"{project}/first_2"
+    assert config(project / "first_2") == {
+        "output_dir": new, "exp_name": "first", "videos": f"{new}/videos", "data": "./first_data"
+    }  # fmt: skip
 
 
 LAUNCHED = """

@@ -294,3 +294,8 @@ def test_a_kind_of_a_later_version_is_an_error_that_says_so() -> None:
     rebuilder = Rebuilder()
     rebuilder.rebuild([{"$hologram": 1}], "x")
     assert rebuilder.problems == ["x[0]: $hologram is of a later version of spinstat"]
+
+
+def test_what_only_has_the_name_of_something_importable_is_told() -> None:
+    impostor = type("Net", (), {"__module__": __name__, "__qualname__": "Net"})
+    assert f"{__name__} has something else, or nothing, under the name Net" in reason(impostor)
