@@ -7,6 +7,8 @@ class EpochDict(MutableMapping):
     __slots__ = ("_store", "__weakref__")
 
     def __init__(self, store):
+        if not isinstance(store, EpochStore):
+            raise TypeError(f"it shows the values of a logger, not those of a {type(store).__qualname__}")
         self._store = store
 
     def __getitem__(self, key):
@@ -25,10 +27,10 @@ class EpochDict(MutableMapping):
         return reversed(self._store._keys())
 
     def __len__(self):
-        return len((<EpochStore>self._store).slots)
+        return len((<EpochStore?>self._store).slots)
 
     def __contains__(self, key):
-        return key in (<EpochStore>self._store).slots
+        return key in (<EpochStore?>self._store).slots
 
     def popitem(self):
         """Take out and return the last key with its values. Raises KeyError where there is none."""

@@ -82,6 +82,8 @@ cdef class StoredValues(Values):
         return repr(self.to_list())
 
     def __eq__(self, other):
+        if other is self:
+            return True  # as a list, whatever NaNs are in it
         return self.to_list() == as_list(other) if is_list(other) else NotImplemented
 
     def __lt__(self, other):
@@ -157,13 +159,19 @@ cdef class StoredValues(Values):
     def extend(self, values):
         """Add each of `values`, or raise and add none."""
         cdef StoredValues new = self.taken(as_list(values))
-        cdef Py_ssize_t i, start
+        cdef Py_ssize_t i, start, before
         with cython.critical_section(self.lock):
             if new.segments:
                 self.close_block()
-                start = self.length()
-                for i in range(len(new.segments)):
-                    self.add_segment(new.segments[i], start + <Py_ssize_t>new.starts[i])
+                start, before = self.length(), len(self.segments)
+                try:
+                    for i in range(len(new.segments)):
+                        self.add_segment(new.segments[i], start + <Py_ssize_t>new.starts[i])
+                except BaseException:
+                    while len(self.segments) > before:
+                        self.segments.pop()
+                        self.starts.pop()
+                    raise
                 spin_moments_merge(&self.folded, &new.folded)
                 self.tail.cells, new.tail.cells = new.tail.cells, self.tail.cells
             else:

@@ -149,7 +149,9 @@ cdef class EpochStore:
             forgotten = self.forgotten
             names = Names.__new__(Names)
             names.names = tuple_of_names
-            names.slots = [self.slot(<str>name) for name in tuple_of_names]
+            names.slots = []
+            for name in tuple_of_names:
+                names.slots.append(self.slot(<str>name))
             names.cells = <Cells **>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Cells *))
             if names.cells == NULL:
                 raise MemoryError()
