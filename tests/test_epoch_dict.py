@@ -98,6 +98,30 @@ def test_the_last_key_is_popped_first_and_from_none_there_is_an_error() -> None:
         store.epoch_dict.popitem()
 
 
+def test_it_shows_a_logger_and_nothing_else() -> None:
+    shown = EpochStore().epoch_dict
+    for wrong in ({}, {"A": [1.0]}, None, shown):
+        with pytest.raises(TypeError, match=f"not those of a {type(wrong).__qualname__}"):
+            type(shown)(wrong)
+    with pytest.raises(TypeError):
+        type(shown)()
+
+
+def test_a_store_is_neither_copied_nor_pickled_without_its_values() -> None:
+    store = EpochStore()
+    store.store(A=1.0)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            copied(store)
+
+
+def test_a_data_frame_is_made_of_it_as_a_dict() -> None:
+    store = EpochStore()
+    for i in range(3):
+        store.store(A=i, B=0.5)
+    assert pd.DataFrame(dict(store.epoch_dict)).to_dict("list") == {"A": [0.0, 1.0, 2.0], "B": [0.5] * 3}
+
+
 def test_two_views_show_the_same_and_one_kept_shows_what_comes_later(logger: EpochLogger) -> None:
     shown = logger.epoch_dict
     logger.store(A=1.0)

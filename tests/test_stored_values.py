@@ -92,6 +92,7 @@ READS: dict[str, Callable[[Any], Any]] = {
     "equal": lambda v: v == [0.0, 1.0, 2.0, 3.0, 3.0, 5.0, 6.0, 7.0],
     "equal from the left": lambda v: [0.0, 1.0, 2.0, 3.0, 3.0, 5.0, 6.0, 7.0] == v,
     "unequal": lambda v: v != [0.0],
+    "equal to itself": lambda v: v == v,
     "equal to a tuple": lambda v: v == tuple(v),
     "less": lambda v: v < [0.0, 2.0],
     "less or equal": lambda v: v <= v,
@@ -277,3 +278,8 @@ def test_one_made_alone_is_a_list_of_floats() -> None:
         alone.append("x")
     with pytest.raises(TypeError, match="cannot take statistics of NoneType"):
         StoredValues([1.0, None])
+
+
+def test_it_equals_itself_even_with_nan_and_no_other_list_then() -> None:
+    _, shown = stored(1.0, float("nan"))
+    assert shown == shown and shown != list(shown)
