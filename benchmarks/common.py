@@ -125,7 +125,7 @@ class Report:
 
     def figure(self, name: str, text: str) -> None:
         """Prints a figure that has no floor."""
-        print(f"  {name:<46} {text}", flush=True)
+        print(f"  {name:<50} {text}", flush=True)
 
     def at_most(self, name: str, spread: Spread, floor: float, unit: str, digits: int = 2) -> None:
         """Prints a figure that passes where its median is not above `floor`."""

@@ -95,12 +95,21 @@ def duckdb_query(x: np.ndarray[Any, Any]) -> Callable[[], Four]:
     return lambda: tuple(map(float, connection.execute(query).fetchone()))  # type: ignore[return-value]
 
 
-def onedal_basic(x: np.ndarray[Any, Any]) -> Callable[[], Four]:
-    """oneDAL's low order moments over a column, through scikit-learn-intelex."""
+def onedal_own_type(x: np.ndarray[Any, Any]) -> Callable[[], Four]:
+    """oneDAL's low order moments in the column's type, through scikit-learn-intelex; integers as float64."""
+    return onedal_moments(x, "float" if x.dtype == np.float32 else "double")
+
+
+def onedal_double(x: np.ndarray[Any, Any]) -> Callable[[], Four]:
+    """oneDAL's low order moments in float64, whatever the column's type."""
+    return onedal_moments(x, "double")
+
+
+def onedal_moments(x: np.ndarray[Any, Any], kind: str) -> Callable[[], Four]:
+    """oneDAL's low order moments, computed in `kind`."""
     daal = importlib.import_module("daal4py")
     daal.daalinit(1)
     column = np.ascontiguousarray(x, dtype=x.dtype if x.dtype.kind == "f" else np.float64).reshape(-1, 1)
-    kind = "float" if column.dtype == np.float32 else "double"
 
     def four() -> Four:
         found = daal.low_order_moments(method="defaultDense", fptype=kind).compute(column)
@@ -115,7 +124,7 @@ LIBRARIES: dict[str, tuple[str, str, tuple[Make, ...]]] = {
     "polars": ("polars", "polars", (polars_select,)),
     "PyArrow": ("pyarrow", "pyarrow", (pyarrow_compute,)),
     "DuckDB": ("duckdb", "duckdb", (duckdb_query,)),
-    "oneDAL": ("daal4py", "scikit-learn-intelex", (onedal_basic,)),
+    "oneDAL": ("daal4py", "scikit-learn-intelex", (onedal_own_type, onedal_double)),
 }
 """Name: module, distribution, and the ways to use it."""
 
