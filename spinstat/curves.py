@@ -92,9 +92,11 @@ def aggregate(runs: Sequence[Points], estimator: str = "mean", band: str = "std"
     there = np.isfinite(table)
     counts = there.sum(axis=0)
     line, low, high = (np.full(len(x), np.nan) for _ in range(3))
-    for columns, values in _by_presence(table, there):
-        line[columns] = getattr(np, estimator)(values, axis=0)
-        if len(values) >= 2 and estimator in ("mean", "median"):
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest; no band comes of them
+        for columns, values in _by_presence(table, there):
+            line[columns] = getattr(np, estimator)(values, axis=0)
+            if len(values) < 2 or estimator not in ("mean", "median"):
+                continue
             if band == "std":
                 deviation = values.std(axis=0)
                 low[columns], high[columns] = line[columns] - deviation, line[columns] + deviation

@@ -90,7 +90,7 @@ def parse(data: bytes, delimiter: str, wanted: Collection[str] | None = None) ->
 
 def _quoted(text: str, notes: _Notes) -> Iterator[tuple[int, list[str]]]:
     """The rows of CSV with quotes in it; what is not CSV is noted, and reading goes on below it."""
-    lines = iter(text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n", text))
+    lines = iter(re.findall(r"[^\n]*\n", text))
     before = 0
     while True:
         reader = csv.reader(lines, strict=True)

@@ -127,7 +127,9 @@ def make_plots(
             label_x(axes, x)
             axes.set_ylabel(plain_text(_y_label(value, members)))
         add_legend(all_axes[-1], all_axes)
-        figure.suptitle(_title(panels.values(), estimator, band, smooth), fontsize="small")
+        title = _title(panels.values(), estimator, band, smooth)
+        if title:
+            figure.suptitle(title, fontsize="small")
         if window:
             import matplotlib.pyplot as plt
 
@@ -183,6 +185,7 @@ def _members(
     note("\n".join(["Plotting from:", *(f"  {folder}" for folder in folders)]))
     members: list[_Member] = []
     unnamed = set()
+    seen = set()
     found = 0
     for place, folder in enumerate(folders):
         for run in runs_in(folder, columns):
@@ -196,6 +199,10 @@ def _members(
             if not group:
                 unnamed.add(folder)
             group = group or "exp"
+            if (group, os.path.realpath(run.file)) in seen:
+                note(f"{run.file}: found before: counted once")
+                continue
+            seen.add((group, os.path.realpath(run.file)))
             members.append(_Member(f"{group}-{len(members)}" if count else group, run))
     if not found:
         raise no_runs(folders)

@@ -17,7 +17,7 @@ PERFORMANCE = "Performance"
 PERFORMANCE_COLUMNS = ("AverageTestEpRet", "AverageEpRet")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """The rows of a run, as they were when it was read.
 

@@ -231,6 +231,14 @@ def test_a_slash_at_the_end_means_that_folder_alone(tmp_path: Path) -> None:
     assert list(lines_of(plot_of("ppo/", values="Loss"))) == ["ppo"]
 
 
+def test_a_run_that_is_found_twice_counts_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seeds(tmp_path / "data/ppo", "ppo", [[0, 1]])
+    axes = plot_of(["data", "data/ppo", "data/"])
+    assert (lines_of(axes), bands_of(axes)) == ({"ppo": ([100, 200], [0, 1])}, [])
+    assert capsys.readouterr().err.count("found before: counted once") == 2
+    assert list(lines_of(plot_of(["data", "data/ppo"], legend=["x", "y"]))) == ["x", "y"]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

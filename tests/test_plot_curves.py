@@ -44,6 +44,14 @@ def test_infinities_are_gaps() -> None:
     assert same(points([0, 1, 2], [1, np.inf, -np.inf])[1], [1, NAN, NAN])
 
 
+def test_numbers_near_the_largest_give_a_line_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        curve = aggregate([points([0, 1], [1e200, 1]), points([0, 1], [3e200, 3])])
+    assert curve.line.tolist() == [2e200, 2]
+    assert (curve.low[1], curve.high[1]) == (1, 3)
+
+
 def test_a_gap_of_one_run_leaves_the_others() -> None:
     curve = aggregate([points([0, 1, 2], [1, NAN, 3]), points([0, 1, 2], [3, 4, NAN])])
     assert same(curve.line, [2, 4, 3])

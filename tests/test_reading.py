@@ -171,6 +171,12 @@ def test_the_csv_of_omnisafe_is_read(tmp_path: Path) -> None:
     assert run.exp_name == "PPOLag-{Point}"
 
 
+def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+    assert lists(read(tmp_path, "A\tB\nx\x0cy\u2028z\t1\n")) == {"A": ["x\x0cy\u2028z"], "B": [1]}
+    folder = run_of(tmp_path / "csv", 'A,B\n"x\x0cy\u2028z",1\n', "progress.csv")
+    assert lists(read_run(folder)) == {"A": ["x\x0cy\u2028z"], "B": [1]}
+
+
 def test_reading_goes_on_below_a_line_that_is_not_csv(tmp_path: Path) -> None:
     run = read(tmp_path, 'A,B\n1,"2"x\n3,4\n5,"6"\n', "progress.csv")
     assert lists(run) == {"A": [3, 5], "B": [4, 6]}
