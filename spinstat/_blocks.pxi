@@ -4,6 +4,7 @@ cdef enum:
     FIRST_CAPACITY = 32
     BLOCK_CAPACITY = 8192  # values between two runs of the bulk kernel
     SPARE_BLOCKS = 256     # 16 MiB at most
+    SMALL_CAPACITY = 512   # a block that outgrows this becomes full-size at once where a spare one lies about
 
 cdef extern from *:
     """
@@ -66,7 +67,7 @@ cdef int grow(Cells *cells) except -1:
     """Make room in a block that is full or absent, but not of full size."""
     cdef Py_ssize_t wanted = max(<Py_ssize_t>FIRST_CAPACITY, 2 * cells.capacity)
     cdef double *larger
-    if wanted >= BLOCK_CAPACITY:
+    if wanted >= BLOCK_CAPACITY or (wanted > SMALL_CAPACITY and spares > 0):
         wanted = BLOCK_CAPACITY
         larger = new_block()
         memcpy(larger, cells.block, cells.filled * sizeof(double))
