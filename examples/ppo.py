@@ -29,6 +29,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 from spinstat import EpochLogger, mpi_statistics_scalar
+from spinstat.plot import read_run
 from spinstat.policy import evaluate, load_policy_and_env
 from spinstat.utils.mpi_pytorch import mpi_avg_grads, setup_pytorch_for_mpi, sync_params
 from spinstat.utils.mpi_tools import mpi_avg, mpi_fork, num_procs, proc_id
@@ -267,8 +268,8 @@ def ppo(
 
 def save_learning_curve(run_dir: str) -> str:
     """Draw the average return, with a band of one standard deviation; returns the path of the PNG."""
-    rows = np.atleast_1d(np.genfromtxt(os.path.join(run_dir, "progress.txt"), delimiter="\t", names=True))
-    x, mean, std = rows["TotalEnvInteracts"], rows["AverageEpRet"], rows["StdEpRet"]
+    run = read_run(run_dir)
+    x, mean, std = run["TotalEnvInteracts"], run["AverageEpRet"], run["StdEpRet"]
     figure = Figure(figsize=(6, 4), layout="constrained")  # without pyplot: needs no display
     axes = figure.add_subplot(xlabel="Environment interactions", ylabel="Average return of an episode")
     axes.fill_between(x, mean - std, mean + std, alpha=0.25, linewidth=0)

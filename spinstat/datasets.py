@@ -144,4 +144,4 @@ def plot_data(
     draw(ax, {group: aggregate(runs, name, band) for group, runs in groups.items()}, **kwargs)
     label_x(ax, xaxis)
     ax.set_ylabel(plain_text(value))
-    add_legend(ax, [ax])
+    add_legend([ax])

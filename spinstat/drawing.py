@@ -31,6 +31,7 @@ SHORT_LEGEND: Final = 6  # entries, that is; and
 SHORT_NAME: Final = 24  # characters: what is longer goes beside the panels
 LARGE: Final = 5000  # numbers on x from here on are written as 10k, 2M
 WITHOUT_WINDOW: Final = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
+COLUMNS: Final = 3  # panels beside each other
 PANEL: Final = (5.6, 4.0)  # inches
 
 
@@ -70,8 +71,8 @@ def check_out(out: str | os.PathLike[str]) -> str:
 
 
 def new_figure(panels: int, window: bool) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, three beside each other; pyplot's where it has a window."""
-    columns = min(panels, 3)
+    """A figure with so many panels, in rows of COLUMNS; pyplot's where it has a window."""
+    columns = min(panels, COLUMNS)
     rows = -(-panels // columns)
     size = (PANEL[0] * columns, PANEL[1] * rows)
     if window:
@@ -137,8 +138,9 @@ def _ends(x: Any) -> list[float]:
     return [float(np.min(x)), float(np.max(x))] if len(x) else []
 
 
-def add_legend(axes: Axes, panels: Sequence[Axes]) -> None:
-    """Add the names of all panels' lines to one: inside where they are few and short, else beside it."""
+def add_legend(panels: Sequence[Axes]) -> None:
+    """Add the names of all panels' lines to the last of the first row, beside it if many or long."""
+    axes = panels[min(len(panels), COLUMNS) - 1]
     lines = {str(line.get_label()): line for panel in panels for line in panel.get_lines()}
     names = list(lines)
     # Given one by one, since matplotlib by itself leaves out names that begin with "_".

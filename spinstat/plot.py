@@ -126,7 +126,7 @@ def make_plots(
             draw(axes, curves, groups)
             label_x(axes, x)
             axes.set_ylabel(plain_text(_y_label(value, members)))
-        add_legend(all_axes[-1], all_axes)
+        add_legend(all_axes)
         title = _title(panels.values(), estimator, band, smooth)
         if title:
             figure.suptitle(title, fontsize="small")

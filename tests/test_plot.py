@@ -49,6 +49,17 @@ def test_G1_two_seeds_are_a_line_and_a_band_of_one_standard_deviation(tmp_path: 
     assert "seaborn" not in sys.modules
 
 
+def test_G2_ten_seeds_of_a_thousand_epochs_are_drawn_without_a_warning(tmp_path: Path) -> None:
+    curves = np.random.default_rng(0).normal(size=(10, 1000))
+    seeds(tmp_path / "ppo", "ppo", curves.tolist())
+    axes = plot_of("ppo")
+    assert lines_of(axes)["ppo"][1] == pytest.approx(curves.mean(axis=0).tolist())
+    (band,) = bands_of(axes)
+    assert len(band) == 1000
+    deviation = curves.std(axis=0)
+    assert [high - low for low, high in band.values()] == pytest.approx((2 * deviation).tolist())
+
+
 def test_G12_a_run_that_ends_early_has_no_part_in_what_comes_later(tmp_path: Path) -> None:
     seeds(tmp_path / "ppo", "ppo", [[0, 2, 4, 6, 8], [2, 4]])
     axes = plot_of("ppo", xaxis="Epoch")
@@ -143,6 +154,18 @@ def test_a_legend_that_would_cover_the_curves_is_beside_them(tmp_path: Path, nam
     assert axes.get_legend().get_window_extent().x1 <= axes.figure.bbox.x1
     styles = {(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}
     assert len(styles) == len(names)
+
+
+def test_a_long_legend_takes_no_room_between_panels(tmp_path: Path) -> None:
+    rows = {"Epoch": [0, 1], **{f"V{n}": [1, 2] for n in range(5)}}
+    make_run(tmp_path / "a", rows, "n" * 30)
+    figure = make_plots("a", values=[f"V{n}" for n in range(5)])
+    figure.draw_without_rendering()
+    panels = [axes.get_window_extent() for axes in figure.axes]
+    assert [axes.get_legend() is not None for axes in figure.axes] == [False, False, True, False, False]
+    gap = panels[1].x0 - panels[0].x1
+    assert panels[2].x0 - panels[1].x1 == pytest.approx(gap, abs=2)
+    assert figure.axes[2].get_legend().get_window_extent().x0 >= panels[2].x1
 
 
 def test_a_name_is_shown_as_it_is(tmp_path: Path) -> None:
