@@ -264,6 +264,23 @@ cdef class EpochStore:
             self.forget_sites()
             del self.slots[key]
 
+    def _counts(self):
+        """How much is stored under each key that has something: numbers that change when more is stored. Waits for no
+        device, and does not look into what the caller assigned."""
+        cdef Slot slot
+        cdef StoredValues values
+        cdef dict counts = {}
+        cdef Py_ssize_t count
+        with cython.critical_section(self.lock):
+            for key, slot in self.slots.items():
+                values = slot.values
+                count = slot.tail.cells.filled + spin_moments_count(&values.folded)
+                count += len(values.device) if values.device is not None else 0
+                count += len(values.foreign) if hasattr(values.foreign, "__len__") else 0
+                if count:
+                    counts[key] = count
+        return counts
+
     def _keys(self):
         """The keys stored so far, in the order of their first store."""
         with cython.critical_section(self.lock):

@@ -157,11 +157,6 @@ class EpochLogger(EpochStore, Logger):
     def _is_between_rows(self) -> bool:
         return super()._is_between_rows() and self._counts() == self._agreement.left_over
 
-    def _counts(self) -> dict[str, int]:
-        """How many values each key has; keys without any are left out."""
-        counts = {key: self._peek(key).count for key in self._keys()}
-        return {key: count for key, count in counts.items() if count}
-
     def _note(self, key: str, info: RowInfo) -> None:
         if self._agreement.info_is_old:
             self.last_row_info = {}

@@ -312,3 +312,15 @@ def test_a_logger_has_few_enough_attributes_for_store_to_be_found_quickly(output
     assert logger.last_checkpoint is not None
     logger.close()
     assert len(vars(logger)) <= 20
+
+
+def test_assigned_values_that_are_never_logged_do_not_disturb_the_rows(output_dir: str) -> None:
+    logger = EpochLogger(output_dir)
+    logger.epoch_dict["notes"] = ["no number"]
+    logger.store(X=1.0)
+    logger.save_state({"a": 1})
+    logger.log_tabular("X", average_only=True)
+    logger.dump_tabular()
+    assert content(output_dir) == "X\n1.0\n"
+    with pytest.raises(TypeError, match="notes"):
+        logger.log_tabular("notes")
