@@ -212,8 +212,9 @@ def last_level_cache() -> int:
     """Bytes of the largest cache that the system reports by any of its ways, 32 MiB where it reports none."""
     found = [32 << 20]
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        number, unit = re.fullmatch(r"(\d+)([KMG]?)", index.read_text().strip()).groups()  # type: ignore[union-attr]
-        found.append(int(number) << {"": 0, "K": 10, "M": 20, "G": 30}[unit])
+        size = re.fullmatch(r"(\d+)([KMG]?)", index.read_text().strip())
+        if size:
+            found.append(int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]])
     for level in ("LEVEL3_CACHE_SIZE", "LEVEL4_CACHE_SIZE"):
         with contextlib.suppress(FileNotFoundError):  # a system without getconf
             done = subprocess.run(["getconf", level], capture_output=True, text=True)
