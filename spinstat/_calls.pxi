@@ -185,9 +185,14 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
 
 cdef int append_foreign(Values values, object x) except -1:
     """Append to what the caller assigned. Its statistics are taken at the log, so of arrays copies."""
-    if not hasattr(values.foreign, "append"):
-        values.foreign = list(values.foreign)
-    values.foreign.append(_arrays.snapshot(x))
+    cdef object foreign = values.foreign
+    cdef list own
+    if not hasattr(foreign, "append"):
+        own = list(foreign)
+        if values.foreign is foreign:
+            values.foreign = own
+        foreign = values.foreign
+    foreign.append(_arrays.snapshot(x))
     return 0
 
 

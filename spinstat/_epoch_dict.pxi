@@ -27,10 +27,10 @@ class EpochDict(MutableMapping):
         return reversed(self._store._keys())
 
     def __len__(self):
-        return len((<EpochStore?>self._store).slots)
+        return len(self._store._keys())
 
     def __contains__(self, key):
-        return key in (<EpochStore?>self._store).slots
+        return self._store._knows(key)
 
     def popitem(self):
         """Take out and return the last key with its values. Raises KeyError where there is none."""

@@ -6,6 +6,10 @@ cdef extern from "Python.h":
     Py_ssize_t PyNumber_AsSsize_t(object index, object overflow) except? -1
 
 
+cdef enum:
+    EDIT_TRIES = 100  # where others edit the same list at the same time
+
+
 cdef bint is_list(object x):
     return isinstance(x, (list, StoredValues))
 
@@ -188,13 +192,14 @@ cdef class StoredValues(Values):
         `all`: what is not in the list goes, too."""
         cdef Py_ssize_t edits, before
         cdef list values
-        while True:
+        for _ in range(EDIT_TRIES):
             edits = self.edits
             values = self.to_list()
             before = len(values)
             result = change(values, *arguments)
             if self.replace(self.taken(values), edits, before, all):
                 return result
+        raise RuntimeError("the list is changed each time while it is being edited")
 
     cdef bint replace(self, StoredValues new, Py_ssize_t edits, Py_ssize_t before, bint all) except -1:
         """Hold the values of `new` instead, and what other threads have appended since there were `before` of

@@ -8,6 +8,7 @@ cdef enum:
     CALL_SITES = 64          # tuples of keyword names that are remembered; a power of two
     PROBES = 4               # places in which one of them may stand
     SITES_OF_SAME_NAMES = 8  # how many with the same names: store(**d) brings a new tuple each time
+    LEARN_TRIES = 10         # where finalizers, or threads they give way to, delete keys at the same time
     NAMES_KNOWN = 1024       # sets of names whose cells are remembered, where names are made up in the run
 
 
@@ -135,17 +136,19 @@ cdef class EpochStore:
             names = self.known_names.get(<tuple>tuple_of_names)
             if names is None:
                 names = self.learn(<tuple>tuple_of_names)
-            self.last_known = names
+            else:
+                self.last_known = names
         if names.sites < SITES_OF_SAME_NAMES:
             self.enter(tuple_of_names, names)
         return names
 
     cdef Names learn(self, tuple tuple_of_names):
-        cdef Py_ssize_t n = len(tuple_of_names), j, forgotten = -1
+        """Find or make the slots of a tuple of names; remember them, unless keys are deleted each time."""
+        cdef Py_ssize_t n = len(tuple_of_names), j, forgotten
         cdef Names names
         if len(self.known_names) >= NAMES_KNOWN:
             self.forget_sites()
-        while forgotten != self.forgotten:  # as a key may be deleted while slots are made
+        for _ in range(LEARN_TRIES):
             forgotten = self.forgotten
             names = Names.__new__(Names)
             names.names = tuple_of_names
@@ -155,9 +158,11 @@ cdef class EpochStore:
             names.cells = <Cells **>PyMem_RawMalloc(max(n, <Py_ssize_t>1) * sizeof(Cells *))
             if names.cells == NULL:
                 raise MemoryError()
-        for j in range(n):
-            names.cells[j] = &(<Slot>names.slots[j]).tail.cells
-        self.known_names[tuple_of_names] = names
+            for j in range(n):
+                names.cells[j] = &(<Slot>names.slots[j]).tail.cells
+            if forgotten == self.forgotten:
+                self.known_names[tuple_of_names] = names
+                break
         return names
 
     cdef int enter(self, PyObject *tuple_of_names, Names names) except -1:
@@ -185,13 +190,19 @@ cdef class EpochStore:
 
     # What the logger above needs ----------------------------------------------------------------------------
 
+    # A call does not hold on to attributes it is made on or with: where other code may run, variables do.
+
+    cdef list all_slots(self):
+        cdef dict slots = self.slots
+        return list(slots.values())
+
     cdef int fetch_device(self) except -1:
         """Bring all states of device tensors over, for all keys at once."""
         cdef Slot slot
         cdef StoredValues values
         cdef list waiting, pending, numbers
         cdef Py_ssize_t at = 0
-        waiting = [slot.values for slot in list(self.slots.values()) if slot.values.device]
+        waiting = [slot.values for slot in self.all_slots() if slot.values.device]
         if waiting:
             pending = [list(values.device) for values in waiting]
             numbers = _arrays.fetch([state for states in pending for state in states])
@@ -203,24 +214,27 @@ cdef class EpochStore:
     def _peek(self, key):
         """The Moments of what is stored under `key`; empty where nothing is."""
         cdef Moments m = Moments.__new__(Moments)
+        cdef StoredValues values
         cdef Slot slot
         with cython.critical_section(self.lock):
             slot = self.slots.get(as_key(key))
             if slot is not None:
                 self.fetch_device()
-                slot.values.read(&m.m)
+                values = slot.values
+                values.read(&m.m)
         return m
 
     def _take(self, key):
         """The Moments of what is stored under `key`, which is empty afterwards, and known."""
         cdef Moments m = Moments.__new__(Moments)
-        cdef StoredValues new
+        cdef StoredValues values, new
         cdef Slot slot
         with cython.critical_section(self.lock):
             slot = self.slot(as_key(key))
             self.fetch_device()
             new = self.new_values(as_key(key))
-            slot.values.read(&m.m)
+            values = slot.values
+            values.read(&m.m)
             slot.hold(new)
         return m
 
@@ -234,9 +248,11 @@ cdef class EpochStore:
     def _values(self, key):
         """What is stored under `key`, as a list that may be changed. Raises KeyError, or ValueError where
         values are not kept."""
+        cdef dict slots
         cdef Slot slot
         with cython.critical_section(self.lock):
-            slot = self.slots[key]
+            slots = self.slots
+            slot = slots[key]
             if not self._keep_values:
                 raise ValueError(
                     f"the values of {key!r} are not kept, only their statistics: "
@@ -260,31 +276,44 @@ cdef class EpochStore:
 
     def _forget(self, key):
         """Delete `key`. Raises KeyError where it is not known."""
+        cdef dict slots
         with cython.critical_section(self.lock):
             self.forget_sites()
-            del self.slots[key]
+            slots = self.slots
+            del slots[key]
+
+    def _knows(self, key):
+        """Whether `key` was stored or assigned, and not deleted since."""
+        cdef dict slots
+        with cython.critical_section(self.lock):
+            slots = self.slots
+            return key in slots
 
     def _counts(self):
-        """How much is stored under each key that has something: numbers that change when more is stored. Waits for no
-        device, and does not look into what the caller assigned."""
-        cdef Slot slot
+        """How much is stored under each key that has something: numbers that change when more is stored.
+        Waits for no device, and does not look into what the caller assigned."""
+        cdef dict slots = self.slots, counts = {}
         cdef StoredValues values
-        cdef dict counts = {}
+        cdef Slot slot
         cdef Py_ssize_t count
         with cython.critical_section(self.lock):
-            for key, slot in self.slots.items():
+            for key, slot in list(slots.items()):
                 values = slot.values
                 count = slot.tail.cells.filled + spin_moments_count(&values.folded)
-                count += len(values.device) if values.device is not None else 0
-                count += len(values.foreign) if hasattr(values.foreign, "__len__") else 0
+                count += spin_moments_count(&values.fetched) + len(values.device)
+                foreign = values.foreign
+                if foreign is not None:
+                    count += len(foreign)
                 if count:
                     counts[key] = count
         return counts
 
     def _keys(self):
         """The keys stored so far, in the order of their first store."""
+        cdef dict slots
         with cython.critical_section(self.lock):
-            return list(self.slots)
+            slots = self.slots
+            return list(slots)
 
     @property
     def keep_values(self):
@@ -318,6 +347,7 @@ cdef class EpochStore:
 
 cdef object as_sequence(object values, object key):
     """What is assigned to a key as it is, or as a list where it can be gone through once only."""
-    if isinstance(values, (str, bytes, bytearray, Mapping)) or not hasattr(values, "__iter__"):
+    no_list = isinstance(values, (str, bytes, bytearray, Mapping)) or not hasattr(values, "__iter__")
+    if no_list or getattr(values, "ndim", None) == 0:
         raise TypeError(f"what is stored under {key!r} is a list of numbers, not {type(values).__qualname__}")
     return values if hasattr(values, "__len__") else list(values)

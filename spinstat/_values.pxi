@@ -160,16 +160,18 @@ cdef class Values:
     cdef int read(self, spin_moments *m) except -1:
         """The moments of all values."""
         cdef Values other
+        cdef object foreign
         self.fetch()
-        if self.foreign is None:
+        foreign = self.foreign
+        if foreign is None:
             m[0] = self.folded
             spin_moments_reduce(m, self.tail.cells.block, self.tail.cells.filled, SPIN_FLOAT64)
-        elif isinstance(self.foreign, Values):
-            other = self.foreign
+        elif isinstance(foreign, Values):
+            other = foreign
             with cython.critical_section(other.lock):
                 other.read(m)
         else:
-            moments_of_list(self.foreign, self.key, m)
+            moments_of_list(foreign, self.key, m)
         spin_moments_merge(m, &self.fetched)
         return 0
 

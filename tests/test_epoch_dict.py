@@ -195,7 +195,7 @@ def test_any_collection_may_be_assigned_and_stored_into(values: Any) -> None:
     assert store._take("A").mean == 3.0 and store.epoch_dict["A"] == []
 
 
-@pytest.mark.parametrize("values", [None, 3.0, "abc", b"abc", {"a": 1.0}], ids=repr)
+@pytest.mark.parametrize("values", [None, 3.0, "abc", b"abc", {"a": 1.0}, np.array(3.0)], ids=repr)
 def test_what_is_no_collection_of_numbers_cannot_be_assigned(values: Any) -> None:
     store = EpochStore()
     store.store(A=1.0)

@@ -135,8 +135,8 @@ class Metric(enum.StrEnum):
 
 @pytest.mark.parametrize("name", [np.str_("EpRet"), Metric.RETURN], ids=["numpy string", "enum"])
 def test_names_of_subclasses_of_str_are_the_strings_they_equal(logger: EpochLogger, name: str) -> None:
-    logger.store(EpRet=1.0)
-    logger.store(**{name: 2.0})
+    logger.store(**{name: 1.0})
+    logger.store(EpRet=2.0)
     logger.store({name: 3.0})
     assert [type(key) for key in logger.epoch_dict] == [str]
     assert logger.epoch_dict[name] == [1.0, 2.0, 3.0] and name in logger.epoch_dict

@@ -165,6 +165,35 @@ def test_b4_two_threads_that_read_at_once_count_nothing_twice(device: Fetches) -
     assert (store._peek("A").count, store._peek("B").count) == (10, 10)
 
 
+def test_b4_states_that_have_taken_the_place_of_fetched_ones_are_not_taken_for_them(device: Fetches) -> None:
+    store = EpochStore()
+    for _ in range(5):
+        store.store(A=there(1.0))
+    depth = [0]
+
+    def meanwhile() -> None:
+        depth[0] += 1
+        if depth[0] == 1:
+            assert store._peek("A").count == 5
+            for _ in range(5):
+                store.store(A=there(7.0))
+
+    device.before = meanwhile
+    assert store._peek("A").count == 10
+    device.before = None
+    assert_holds(store, "A", [1.0] * 5 + [7.0] * 5)
+
+
+def test_b4_what_is_stored_is_counted_without_a_wait_and_still_when_it_was_fetched(device: Fetches) -> None:
+    store = EpochStore()
+    store.store(A=there(1.0, 2.0), B=1.0, C=[3.0, 4.0])
+    store.epoch_dict["D"] = [1.0]
+    store._discard("E")
+    assert device == [] and set(store._counts()) == {"A", "B", "C", "D"}
+    store._peek("A")
+    assert store._counts() == {"A": 2, "B": 1, "C": 2, "D": 1}
+
+
 def test_b4_an_error_of_the_device_leaves_what_was_stored(device: Fetches) -> None:
     store = EpochStore()
     store.store(A=there(1.0), B=2.0)
