@@ -32,12 +32,12 @@ class GrowingFile(io.TextIOBase):
     _kept: int | None = None  # a descriptor, for those who ask for fileno()
     mode = "a"
     encoding = "utf-8"
-    errors = "backslashreplace"
+    errors: str = "backslashreplace"
 
     def __init__(self, name: str, keep: bool = False) -> None:
         super().__init__()
         self.name = name
-        self.path = os.path.abspath(name)  # a script may change its working directory
+        self.path: str = os.path.abspath(name)  # a script may change its working directory
         self._first_path = self.path
         self._good_size: int | None = None  # where the next write cuts off what a failed one may have left
         self._identify(self._create(keep))

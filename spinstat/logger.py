@@ -84,13 +84,13 @@ class Logger(StateSaver):
         self._quiet = quiet
         self._new_keys = new_keys
         self.exp_name = exp_name
-        self.first_row = True
+        self.first_row: bool = True
         self.log_headers: list[str] = []
         self._draft = Draft()
         self._closed = False
         self._progress: ProgressWriter | None = None
         self._writers: list[Writer] = []
-        self.output_dir = self._make_output_dir(output_dir, resume)
+        self.output_dir: str | os.PathLike[str] | None = self._make_output_dir(output_dir, resume)
         self._folder = None if self.output_dir is None else os.path.abspath(self.output_dir)
         if self.output_dir is not None:
             name = os.path.join(self.output_dir, output_fname)

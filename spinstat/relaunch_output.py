@@ -24,7 +24,7 @@ class NewFolder:
     """
 
     def __init__(self, given: str | None, old: str) -> None:
-        self.is_given = given is not None
+        self.is_given: bool = given is not None
         self.path: str | None = None
         self._given, self._old = given, old
 
@@ -49,7 +49,7 @@ class Redirection:
 
     def __init__(self, old: str, new: str, cwd: str) -> None:
         self._old, self._new, self._cwd = old, new, cwd
-        self.count = 0
+        self.count: int = 0
 
     def word(self, text: str, is_path: bool = False) -> str:
         """A path, which may lie within the old folder. Without a separator it may be a mere name, such as

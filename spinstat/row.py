@@ -31,7 +31,7 @@ class Draft:
     __slots__ = ("cells", "columns_before", "expected", "number", "texts")
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number: int = 0
         self.cells: dict[str, object] = {}
         self.texts: dict[str, tuple[object, str]] = {}
         self.expected = 0
@@ -41,8 +41,8 @@ class Draft:
         """Begin anew, with so many columns there."""
         self.cells.clear()
         self.texts.clear()
-        self.expected = 0
-        self.columns_before = columns
+        self.expected: int = 0
+        self.columns_before: int = columns
 
 
 class Row(NamedTuple):

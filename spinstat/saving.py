@@ -33,7 +33,7 @@ class SavedState:
     __slots__ = ("dumped", "last", "opening", "point", "rating", "recipe", "recorded_env", "rules", "savers")
 
     def __init__(self, rules: tuple[int | None, int | None, str | None]) -> None:
-        self.rules = rules
+        self.rules: tuple[int | None, int | None, str | None] = rules
         self.savers: Savers | None = None
         self.point: Point | None = None
         self.opening: tuple[int, Sequence[str]] = (0, ())
@@ -41,7 +41,7 @@ class SavedState:
         self.recorded_env: object = None
         self.rating: object = None
         self.recipe: Recipe | None = None
-        self.dumped = 0
+        self.dumped: int = 0
 
 
 class StateSaver:

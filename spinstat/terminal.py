@@ -9,7 +9,7 @@ from typing import Any
 
 _PACKAGE = os.path.dirname(__file__)
 
-color2num = {
+color2num: dict[str, int] = {
     "gray": 30,
     "red": 31,
     "green": 32,

@@ -38,8 +38,8 @@ class Batch:
     __slots__ = ("always", "in_block", "waiting")
 
     def __init__(self, always: bool) -> None:
-        self.always = always
-        self.in_block = False
+        self.always: bool = always
+        self.in_block: bool = False
         self.waiting: list[Closed] | None = None
         self.end()
 
@@ -62,8 +62,8 @@ class Agreement:
     __slots__ = ("channel", "communicated", "info_is_old", "left_over", "row")
 
     def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.row = 0
+        self.channel: Channel = channel
+        self.row: int = 0
         self.communicated = False
         self.info_is_old = False
         self.left_over: dict[str, int] = {}
@@ -71,8 +71,8 @@ class Agreement:
     def next_row(self) -> None:
         """Count the row that ends."""
         self.row += self.communicated
-        self.communicated = False
-        self.info_is_old = True
+        self.communicated: bool = False
+        self.info_is_old: bool = True
 
 
 @lru_cache(maxsize=4096)

@@ -80,4 +80,4 @@ def _tell(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-watchdog = Watchdog()
+watchdog: Watchdog = Watchdog()

@@ -108,7 +108,7 @@ class ProgressWriter:
             self._own.cut(len(whole))
         if whole:
             self.columns = _parse_header(whole)
-            self.rows = whole.count(b"\n") - 1
+            self.rows: int = whole.count(b"\n") - 1
             self._header_at = 0
 
     def write(self, row: Row) -> None:

@@ -42,7 +42,7 @@ class Draft:
                 break
             except FileExistsError:  # of another process in the same folder
                 number += 1
-        self.record = Record(number, "", 0.0)
+        self.record: Record = Record(number, "", 0.0)
         self._lock = _lock(self._path)
 
     def __enter__(self) -> Self:

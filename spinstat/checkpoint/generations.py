@@ -36,7 +36,7 @@ class Shelf:
 
     def __init__(self, root: str, part: str = "") -> None:
         self.root = root
-        self.folder = os.path.join(root, WORK_FOLDER, part) if part else os.path.join(root, WORK_FOLDER)
+        self.folder: str = os.path.join(root, WORK_FOLDER, part) if part else os.path.join(root, WORK_FOLDER)
 
     def records(self) -> list[Record]:
         """All records, oldest first. One that cannot be read is left out, with a warning."""

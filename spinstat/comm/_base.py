@@ -24,10 +24,10 @@ class Shared:
     __slots__ = ("lock", "message", "mismatches", "numbered")
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.numbered = 0
-        self.mismatches = 0
-        self.message = Message()
+        self.lock: threading.Lock = threading.Lock()
+        self.numbered: int = 0
+        self.mismatches: int = 0
+        self.message: Message = Message()
 
 
 class Comm(ABC):

@@ -72,8 +72,8 @@ class MpiComm(Comm):
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.communicator = comm
-        self.rank = comm.Get_rank()
-        self.size = comm.Get_size()
+        self.rank: int = comm.Get_rank()
+        self.size: int = comm.Get_size()
 
     def _make_shared(self) -> Shared:
         key = _handles().key

@@ -38,7 +38,8 @@ class TorchComm(Comm):
         # until it is destroyed.
         self._given = None if group is None else ref(group)
         if group is None and not torch_running():
-            self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            self.rank: int = int(os.environ["RANK"])
+            self.size: int = int(os.environ["WORLD_SIZE"])
             return
         import torch.distributed as dist
 
