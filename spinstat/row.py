@@ -34,15 +34,15 @@ class Draft:
         self.number: int = 0
         self.cells: dict[str, object] = {}
         self.texts: dict[str, tuple[object, str]] = {}
-        self.expected = 0
-        self.columns_before = 0
+        self.expected: int = 0
+        self.columns_before: int = 0
 
     def clear(self, columns: int) -> None:
         """Begin anew, with so many columns there."""
         self.cells.clear()
         self.texts.clear()
-        self.expected: int = 0
-        self.columns_before: int = columns
+        self.expected = 0
+        self.columns_before = columns
 
 
 class Row(NamedTuple):

@@ -64,15 +64,15 @@ class Agreement:
     def __init__(self, channel: Channel) -> None:
         self.channel: Channel = channel
         self.row: int = 0
-        self.communicated = False
-        self.info_is_old = False
+        self.communicated: bool = False
+        self.info_is_old: bool = False
         self.left_over: dict[str, int] = {}
 
     def next_row(self) -> None:
         """Count the row that ends."""
         self.row += self.communicated
-        self.communicated: bool = False
-        self.info_is_old: bool = True
+        self.communicated = False
+        self.info_is_old = True
 
 
 @lru_cache(maxsize=4096)

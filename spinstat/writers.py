@@ -94,7 +94,7 @@ class ProgressWriter:
         self._own = GrowingFile(name, keep=resume)
         self.file: TextFile | None = self._own
         self.columns: tuple[str, ...] | None = None
-        self.rows = 0
+        self.rows: int = 0
         self._waiting: list[Row] = []
         self._header_at: int | None = None  # bytes before the header that the newest rows stand under
         self._begin_again = False
@@ -108,7 +108,7 @@ class ProgressWriter:
             self._own.cut(len(whole))
         if whole:
             self.columns = _parse_header(whole)
-            self.rows: int = whole.count(b"\n") - 1
+            self.rows = whole.count(b"\n") - 1
             self._header_at = 0
 
     def write(self, row: Row) -> None:

@@ -14,7 +14,6 @@ from stores import assert_holds
 
 from spinstat._core import EpochStore
 
-
 TIMES = range(50)  # more than there are collections in any of these calls
 
 
