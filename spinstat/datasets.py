@@ -10,7 +10,7 @@ import numpy as np
 
 from .curves import ESTIMATORS, aggregate, check_choice, points
 from .drawing import add_legend, draw, import_matplotlib, label_x, plain_text
-from .plot import check_legend, find_folders, names_of
+from .grouping import check_legend, find_folders, names_of
 from .reading import PERFORMANCE, runs_in
 from .stderr import note
 from .terminal import show
@@ -79,7 +79,7 @@ def get_all_datasets(
     folders = find_folders(names_of(all_logdirs) or [], names_of(select), names_of(exclude))
     names = names_of(legend)
     check_legend(names, folders)
-    note("\n".join(["Plotting from:", *(f"  {folder}" for folder in folders)]))
+    note("\n".join(["Runs from:", *(f"  {folder}" for folder in folders)]))
     conditions: Iterable[str | None] = names or [None] * len(folders)
     return [
         frame

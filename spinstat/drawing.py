@@ -70,20 +70,44 @@ def check_out(out: str | os.PathLike[str]) -> str:
     return path
 
 
-def new_figure(panels: int, window: bool) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, in rows of COLUMNS; pyplot's where it has a window."""
+def new_figure(panels: int, window: bool) -> Figure:
+    """A figure with room for so many panels; pyplot's where it has a window."""
     columns = min(panels, COLUMNS)
     rows = -(-panels // columns)
     size = (PANEL[0] * columns, PANEL[1] * rows)
     if window:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=size, layout="constrained")
-    else:
-        from matplotlib.figure import Figure
+        return plt.figure(figsize=size, layout="constrained")
+    from matplotlib.figure import Figure
 
-        figure = Figure(figsize=size, layout="constrained")
-    return figure, [figure.add_subplot(rows, columns, number + 1) for number in range(panels)]
+    return Figure(figsize=size, layout="constrained")
+
+
+def add_panels(figure: Figure, panels: int) -> list[Axes]:
+    """So many empty panels in a figure, in rows of COLUMNS; what it had is gone."""
+    figure.clear()
+    columns = min(panels, COLUMNS)
+    return [figure.add_subplot(-(-panels // columns), columns, number + 1) for number in range(panels)]
+
+
+def save(figure: Figure, path: str) -> None:
+    """Write a figure to an image: wholly, or not at all.
+
+    Whoever looks at the file while it is written sees the one that was there before.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    ending = os.path.splitext(path)[1]
+    temporary = f"{path}.{os.getpid()}.part"
+    try:
+        figure.savefig(temporary, format=ending[1:].lower(), dpi=150)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
 
 
 def draw(axes: Axes, curves: Mapping[str, Curve], names: Sequence[str] | None = None, **kwargs: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,6 +130,9 @@ def read_run(path: str | os.PathLike[str], columns: Collection[str] | None = Non
     return Run(folder, file, table.names, table.rows, table.columns, config, (*table.skipped, *skipped))
 
 
+Read = Callable[[str, Collection[str] | None], Run]
+
+
 def progress_file(folder: str) -> str | None:
     """The file with the rows of the run in a folder; None where it holds no run."""
     paths = (os.path.join(folder, name) for name in FILES)
@@ -204,12 +207,12 @@ def match_folders(path: str) -> list[str]:
     return found
 
 
-def runs_in(path: str, columns: Collection[str] | None = None) -> Iterator[Run]:
-    """The runs in a folder, at any depth; of a file, its own."""
+def runs_in(path: str, columns: Collection[str] | None = None, read: Read = read_run) -> Iterator[Run]:
+    """The runs in a folder, at any depth; of a file, its own. `read` may be one that remembers."""
     files = [path] if os.path.isfile(path) else list(_files_in(path))
     for file in files:
         try:
-            yield read_run(file, columns)
+            yield read(file, columns)
         except OSError as error:
             config, skipped = _read_config(os.path.dirname(file) or ".")
             reason = f"cannot be read ({error.strerror or error}): skipped"

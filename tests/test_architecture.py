@@ -14,7 +14,8 @@ PACKAGE = ROOT / "spinstat"
 CSRC = ROOT / "csrc"
 
 RECORDING = {"relaunch_objects", "relaunch_record", "relaunch_values"}
-PLOTTING = {"curves", "datasets", "drawing", "parsing", "plot", "plot_command", "reading"}
+PLOTTING = {"compare", "compare_command", "compare_drawing", "curves", "datasets", "drawing", "grouping",
+            "intervals", "parsing", "plot", "plot_command", "reading", "regular", "watching"}
 
 # Lowest first. A part may import from the rows below its own, and within itself where it is a set of modules.
 # Neighbours in a row do not know each other. A part may be named here before it exists.
