@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ._core import EpochStore, Moments
 from .exchange import Channel, KeyMismatchError, Result, RowInfo
 from .logger import Logger
-from .row import check_key
+from .row import Stored, check_key
 from .terminal import warn
 from .waiting import Agreement, Batch, Closed, statistics_columns
 
@@ -33,8 +33,8 @@ class EpochLogger(EpochStore, Logger):
     whatever their shape.
 
     Args:
-        output_dir, output_fname, exp_name, comm, quiet, precision, new_keys, resume, keep_last, keep_every,
-            keep_best: as Logger's.
+        output_dir, output_fname, exp_name, comm, quiet, precision, console, new_keys, resume, keep_last,
+            keep_every, keep_best: as Logger's.
         keep_values: keep what is stored for `epoch_dict` until its key is logged, 8 bytes a value. False:
             keep only the moments; memory stays the same however many values come.
         strict_keys: a key without values on any rank is a KeyError on all, instead of nan and a warning.
@@ -53,6 +53,7 @@ class EpochLogger(EpochStore, Logger):
         comm: Any = None,
         quiet: bool = False,
         precision: int | None = None,
+        console: Literal["plain", "rich"] = "plain",
         new_keys: Literal["add", "error"] = "add",
         resume: bool = False,
         keep_last: int | None = None,
@@ -66,6 +67,7 @@ class EpochLogger(EpochStore, Logger):
             comm=comm,
             quiet=quiet,
             precision=precision,
+            console=console,
             new_keys=new_keys,
             resume=resume,
             keep_last=keep_last,
@@ -121,7 +123,7 @@ class EpochLogger(EpochStore, Logger):
         result = self._reduce("row", [(key, taken)])[0]
         if result.info.count == 0:
             self._report_empty([key])
-        self._note(key, result.info)
+        self._note(key, columns, result.info)
         for column, read in zip(columns, readers, strict=True):
             log(column, read(result.moments))
 
@@ -157,11 +159,12 @@ class EpochLogger(EpochStore, Logger):
     def _is_between_rows(self) -> bool:
         return super()._is_between_rows() and self._counts() == self._agreement.left_over
 
-    def _note(self, key: str, info: RowInfo) -> None:
+    def _note(self, key: str, columns: Sequence[str], info: RowInfo) -> None:
         if self._agreement.info_is_old:
             self.last_row_info = {}
             self._agreement.info_is_old = False
         self.last_row_info[key] = info
+        self._draft.stored.update(dict.fromkeys(columns, Stored(key, info.count)))
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -209,7 +212,7 @@ class EpochLogger(EpochStore, Logger):
         for closed, result in zip(waiting, results, strict=True):
             if result.info.count == 0:
                 empty.append(closed)
-            self._note(closed.key, result.info)
+            self._note(closed.key, closed.columns, result.info)
             for column, read in zip(closed.columns, closed.readers, strict=True):
                 self._draft.cells[column] = read(result.moments)
         if empty and self._strict_keys:

@@ -10,13 +10,14 @@ from typing import Any, Literal, Self
 
 from .comm import choose_comm
 from .config import dumps_config
+from .console import check_console, make_console
 from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
 from .relaunch_record import write_launch
 from .row import PLAIN_TYPES, Draft, check_key, make_row, plain
 from .saving import StateSaver
 from .terminal import check_color, show, warn
-from .writers import ProgressWriter, TableWriter, Writer, read_columns
+from .writers import ProgressWriter, Writer, read_columns
 
 
 class Logger(StateSaver):
@@ -38,6 +39,8 @@ class Logger(StateSaver):
         quiet: print nothing; files are written all the same.
         precision: significant digits of floats in the table, integers in full. None: three digits for all, as
             in Spinning Up.
+        console: "plain": Spinning Up's table; "rich": on a terminal, tables with sections, changes and the
+            time left (docs/console.md), which need the package rich.
         new_keys: "add": a key that first appears in a later row becomes a column; "error": AssertionError.
         resume: go on with the run in output_dir, from the newest checkpoint of save_state that belongs to a
             row in the file of rows; later rows are cut off. `load_state()` then gives the state. Without any
@@ -59,6 +62,7 @@ class Logger(StateSaver):
     Raises:
         TypeError, ValueError: an option with a value it does not take.
         OSError: the folder or the file cannot be made.
+        ImportError: console="rich" without the package rich.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Logger(StateSaver):
         comm: Any = None,
         quiet: bool = False,
         precision: int | None = None,
+        console: Literal["plain", "rich"] = "plain",
         new_keys: Literal["add", "error"] = "add",
         resume: bool = False,
         keep_last: int | None = None,
@@ -78,6 +83,7 @@ class Logger(StateSaver):
     ) -> None:
         _check_paths(output_dir, output_fname)
         _check_options(output_dir, precision, new_keys, resume)
+        check_console(console)
         self._set_retention(keep_last, keep_every, keep_best)
         self._comm = choose_comm(comm)
         self._is_root = self._comm.rank == 0
@@ -97,7 +103,7 @@ class Logger(StateSaver):
             columns = self._open_run(os.path.abspath(name), resume)
             self._open_file(name, resume, columns)
         if self._is_root and not quiet:
-            self._writers.append(TableWriter(precision))
+            self._writers.append(make_console(console, precision))
         self._finalizer = weakref.finalize(self, _close_writers, self._writers, os.getpid())
 
     def _make_output_dir(
@@ -214,7 +220,9 @@ class Logger(StateSaver):
             self._check_new(added)
             self.log_headers.extend(added)
         if self._writers:
-            row = make_row(draft.number, self.log_headers, draft.cells, draft.texts, self.first_row)
+            row = make_row(
+                draft.number, self.log_headers, draft.cells, draft.texts, self.first_row, draft.stored
+            )
             for writer in self._writers:
                 writer.write(row)
         draft.number += 1
@@ -226,6 +234,7 @@ class Logger(StateSaver):
         """Undo log_tabular of these columns."""
         for column in columns:
             del self._draft.cells[column]
+            self._draft.stored.pop(column, None)
             if column in self.log_headers[self._draft.columns_before :]:
                 self.log_headers.remove(column)
 
@@ -287,6 +296,9 @@ class Logger(StateSaver):
             folder = self._folder or ""
             write_atomic(os.path.join(folder, "config.json"), text)
             write_launch(self, folder, config, self._comm.size)
+            for writer in self._writers:
+                if hasattr(writer, "save_config"):
+                    writer.save_config(text)
 
     def close(self) -> None:
         """Write what could not be written before, and close the file. A second call does nothing.

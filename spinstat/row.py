@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,13 @@ _BREAKS = re.compile("[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _BREAK_CODES = re.compile(r"\\(?:[tnr]|x0b|x0c|x1c|x1d|x1e|x85|u2028|u2029)")
 
 
+class Stored(NamedTuple):
+    """The stored values that a column is a statistic of: their key, and how many there are on all ranks."""
+
+    key: str
+    n: int
+
+
 class Draft:
     """The row being built.
 
@@ -24,16 +32,18 @@ class Draft:
         number: rows dumped before this one.
         cells: values by column, in the order in which they were logged.
         texts: by column, a value and its text where that is not str(value): see `plain`.
+        stored: by column, what stored values its statistic is of.
         expected: where in the logger's columns the next key stands, if this row repeats their order.
         columns_before: how many columns there were when the row was begun.
     """
 
-    __slots__ = ("cells", "columns_before", "expected", "number", "texts")
+    __slots__ = ("cells", "columns_before", "expected", "number", "stored", "texts")
 
     def __init__(self) -> None:
         self.number: int = 0
         self.cells: dict[str, object] = {}
         self.texts: dict[str, tuple[object, str]] = {}
+        self.stored: dict[str, Stored] = {}
         self.expected: int = 0
         self.columns_before: int = 0
 
@@ -41,6 +51,7 @@ class Draft:
         """Begin anew, with so many columns there."""
         self.cells.clear()
         self.texts.clear()
+        self.stored.clear()
         self.expected = 0
         self.columns_before = columns
 
@@ -54,6 +65,7 @@ class Row(NamedTuple):
         values: their values: plain numbers, text, None where blank.
         texts: the same as text that reads back exactly, breaks escaped.
         header: whether the names belong above this row (the first row, mostly).
+        stored: by column, the stored values that it is a statistic of; explicit values have none.
     """
 
     number: int
@@ -61,6 +73,7 @@ class Row(NamedTuple):
     values: Sequence[object]
     texts: Sequence[str]
     header: bool
+    stored: Mapping[str, Stored] = MappingProxyType({})
 
 
 def make_row(
@@ -69,12 +82,14 @@ def make_row(
     cells: dict[str, object],
     texts: dict[str, tuple[object, str]],
     header: bool,
+    stored: Mapping[str, Stored] | None = None,
 ) -> Row:
     """The row of these cells; never raises for what a cell holds.
 
     Args:
         cells: values by column, as log_tabular or the user's own hand left them; a missing one is blank.
         texts: by column, a value and its text where that is not str(value), if the cell still holds it.
+        stored: by column, the stored values that it is a statistic of.
     """
     values = [cells.get(column) for column in columns]
     written = []
@@ -87,7 +102,7 @@ def make_row(
     for column, (value, text) in texts.items():
         if column in columns and values[columns.index(column)] is value:
             written[columns.index(column)] = escape(text)
-    return Row(number, tuple(columns), values, written, header)
+    return Row(number, tuple(columns), values, written, header, dict(stored or {}))
 
 
 def _cell(column: str, value: object) -> tuple[object, str]:
