@@ -167,14 +167,14 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
             for i in range(n):
                 values = self.slot(keys[i]).values.end()
                 if values.foreign is not None and converted[i].kind != DEVICE:
-                    append_foreign(values, given[i])
+                    append_foreign(values, given[i], &converted[i])
                     converted[i].kind = STORED
             for i in range(n):
                 values = self.slot(keys[i]).values.end()
                 if values.foreign is None or converted[i].kind in (DEVICE, STORED):
                     values.push_converted(given[i], &converted[i])
                 else:
-                    append_foreign(values, given[i])
+                    append_foreign(values, given[i], &converted[i])
                 if states:
                     values.device.extend(states[first:converted[i].states])
                     first = converted[i].states
@@ -183,10 +183,13 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
     return 0
 
 
-cdef int append_foreign(Values values, object x) except -1:
-    """Append to what the caller assigned. Its statistics are taken at the log, so of arrays copies."""
+cdef int append_foreign(Values values, object x, const Converted *value) except -1:
+    """Append to what the caller assigned. Its statistics are taken at the log: so of arrays copies, and of
+    objects that are read as numbers the number, as they may be another one by then."""
     cdef object foreign = values.foreign
     cdef list own
+    if value.kind == SCALAR and not isinstance(x, (int, float, np.generic, np.ndarray)) and not is_tensor(x):
+        x = value.value
     if not hasattr(foreign, "append"):
         own = list(foreign)
         if values.foreign is foreign:

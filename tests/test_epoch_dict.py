@@ -169,6 +169,19 @@ def test_b6_what_is_stored_into_an_assigned_list_is_copied(logger: EpochLogger) 
     assert logged(logger, "A") == (3.0, pytest.approx(np.std([1, 2, 3, 3, 4, 5])), 5.0, 1.0)
 
 
+def test_b6_an_object_that_is_another_number_each_time_is_read_once(logger: EpochLogger) -> None:
+    readings = iter([1.0, 2.0, 3.0])
+
+    class Sensor:
+        def __float__(self) -> float:
+            return next(readings)
+
+    logger.epoch_dict["A"] = mine = []
+    logger.store(A=Sensor())
+    logger.store(A=Sensor())
+    assert mine == [1.0, 2.0] and logger.get_stats("A") == logger.get_stats("A") == (1.5, 0.5)
+
+
 @pytest.mark.parametrize(
     "values",
     [
