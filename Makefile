@@ -1,6 +1,9 @@
 # make demo    train PPO on two ranks, then reload the policy in a new process and evaluate it
 # make test    the test suite; PYTEST_ARGS="-k ranks -x" passes options on
 # make bench   the benchmarks, each with its figures beside its floors; BENCH_ARGS=--quick for a first look
+# make types   mypy, the extension's stub, pyright, ruff
+# make docs    the documentation as a site in build/site; whatever warns fails
+# make wheel   sdist and wheel in build/wheel, tested on the oldest and the newest NumPy outside of the checkout
 # make clean   remove what was built, the environment and the demo's run
 #
 # Everything runs in .venv, made with PYTHON (default python3). Stamps in there remember what is installed: a second
@@ -19,7 +22,7 @@ BENCHMARKS := store moments logger ranks
 # mpiexec comes with the mpich package and lies in the environment.
 export PATH := $(BIN):$(PATH)
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench types docs wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
@@ -31,6 +34,15 @@ test: $(VENV)/.tested-with
 
 bench: $(VENV)/.tested-with
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS); done
+
+types: $(VENV)/.checked-with
+	.ci/types
+
+docs: $(VENV)/.checked-with
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheel:
+	$(PYTHON) .ci/wheel.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist *.egg-info runs/demo spinstat/*.so spinstat/_core.c
@@ -54,4 +66,8 @@ $(VENV)/.built: $(BUILT_FROM) | $(VENV)/.demo-with
 # After .built, never beside it: two pips at once would spoil one environment.
 $(VENV)/.tested-with: requirements-test.txt requirements-demo.txt | $(VENV)/.built
 	$(PIP) -r requirements-test.txt
+	touch $@
+
+$(VENV)/.checked-with: requirements-check.txt requirements-test.txt requirements-demo.txt | $(VENV)/.tested-with
+	$(PIP) -r requirements-check.txt
 	touch $@

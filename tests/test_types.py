@@ -133,6 +133,15 @@ def test_the_package_is_strictly_typed(run_python: RunPython) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_programs_that_use_the_package_are_typed_as_their_authors_would_say(run_python: RunPython) -> None:
+    """`make types` has pyright read the same file."""
+    examples = "tests/typed_examples.py"
+    done = run_python("-m", "mypy", "--strict", examples, cwd=ROOT, env={"MYPYPATH": str(ROOT)}, check=False)
+    assert [line for line in done.stdout.splitlines() if line.startswith(examples)] == []
+    assert "assert_type" in (ROOT / examples).read_text(encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", _core.__all__)
 def test_every_public_name_says_what_it_is(name: str) -> None:
     thing = getattr(_core, name)
