@@ -4,6 +4,8 @@
 # make types   mypy, the extension's stub, pyright, ruff
 # make docs    the documentation as a site in build/site; whatever warns fails
 # make wheel   sdist and wheel in build/wheel, tested on the oldest and the newest NumPy outside of the checkout
+# make warnings valgrind bigendian
+#              the C and Cython with warnings as errors; csrc under memcheck; csrc on a big-endian machine (QEMU)
 # make clean   remove what was built, the environment and the demo's run
 #
 # Everything runs in .venv, made with PYTHON (default python3). Stamps in there remember what is installed: a second
@@ -23,6 +25,7 @@ BENCHMARKS := store moments logger ranks
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo test bench types docs wheel clean
+.PHONY: warnings valgrind bigendian
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
@@ -43,6 +46,12 @@ docs: $(VENV)/.checked-with
 
 wheel:
 	$(PYTHON) .ci/wheel.py
+
+warnings: $(VENV)/.tested-with
+	.ci/warnings
+
+valgrind bigendian:
+	.ci/$@
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist *.egg-info runs/demo spinstat/*.so spinstat/_core.c

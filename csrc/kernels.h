@@ -9,15 +9,19 @@
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(_M_FP_FAST)
 #error "spinstat counts NaN and infinities and keeps subnormals: build it without -ffast-math, -Ofast or /fp:fast"
 #endif
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 1 && FLT_EVAL_METHOD != 16
 #error "spinstat gives the same bits on every target: it needs doubles evaluated as doubles (on x86, -mfpmath=sse)"
 #endif
 #if DBL_MANT_DIG != 53
 #error "spinstat needs IEEE 754 binary64 doubles"
 #endif
 
-/* Targets beyond the baseline need a compiler that takes a processor's features a function at a time. */
-#if defined(__x86_64__) && defined(__GNUC__)
+/* gcc and clang have types for vectors, and take a processor's features a function at a time. Everything outside these
+ * guards is ISO C. SPIN_ISO_C leaves them out, so that what other compilers build can be tested here. */
+#if defined(__GNUC__) && !defined(SPIN_ISO_C)
+#define SPIN_GNU_C 1
+#endif
+#if defined(__x86_64__) && defined(SPIN_GNU_C)
 #define SPIN_HAVE_X86_TARGETS 1
 #endif
 

@@ -2,7 +2,7 @@
  * x86-64, NEON on arm64, VSX, z), single doubles elsewhere. */
 #include "kernels.h"
 
-#if defined(__GNUC__)
+#ifdef SPIN_GNU_C
 typedef double vec __attribute__((vector_size(16)));
 
 static inline vec vec_set1(double a) { return (vec){a, a}; }

@@ -188,9 +188,8 @@ cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
     cdef spin_moments block
     cdef spin_tree tree
     cdef Py_buffer view
-    cdef spin_dtype dtype
-    cdef bint done = False
-    cdef bint scalar
+    cdef spin_dtype dtype = SPIN_FLOAT64
+    cdef bint done = False, scalar = False
     # Subclasses of ndarray may hide elements (masked arrays do), so they take the other way.
     if type(x) is _ndarray or (PyObject_CheckBuffer(x) and not isinstance(x, _ndarray)):
         try:

@@ -60,7 +60,7 @@ class EpochDict(MutableMapping):
 
     def __repr__(self):
         store = self._store
-        return "{" + ", ".join(f"{key!r}: {self._shown(store, key)}" for key in store._keys()) + "}"
+        return "{" + ", ".join([f"{key!r}: {self._shown(store, key)}" for key in store._keys()]) + "}"
 
     @staticmethod
     def _shown(store, key):

@@ -43,7 +43,7 @@ cdef class StoredValues(Values):
             return self.length()
 
     def __getitem__(self, index):
-        cdef Py_ssize_t i, start, stop, step, n
+        cdef Py_ssize_t i, n, start = 0, stop = 0, step = 1
         cdef list out
         if isinstance(index, slice):
             PySlice_Unpack(index, &start, &stop, &step)
@@ -204,6 +204,7 @@ cdef class StoredValues(Values):
     cdef bint replace(self, StoredValues new, Py_ssize_t edits, Py_ssize_t before, bint all) except -1:
         """Hold the values of `new` instead, and what other threads have appended since there were `before` of
         them. False where they have edited the list since."""
+        cdef object appended = None
         while True:
             with cython.critical_section(self.lock):
                 if self.edits != edits:

@@ -66,7 +66,7 @@ def merge_rows(lower, higher, datatype=None):
 
 
 cdef uint64_t hash_text(uint64_t seed, str text) except? 0:
-    cdef Py_ssize_t size
+    cdef Py_ssize_t size = 0
     cdef const char *utf8
     cdef bytes odd
     try:

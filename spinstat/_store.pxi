@@ -126,6 +126,7 @@ cdef class EpochStore:
         memset(&self.sites, 0, sizeof(Sites))
         self.remembered, self.known_names, self.last_known = new_list, new_dict, None
         self.forgotten += 1
+        del old_list, old_dict  # what they hold may run other code as it goes, so it goes last
         return 0
 
     cdef Names names_of(self, PyObject *tuple_of_names):
@@ -145,7 +146,7 @@ cdef class EpochStore:
     cdef Names learn(self, tuple tuple_of_names):
         """Find or make the slots of a tuple of names; remember them, unless keys are deleted each time."""
         cdef Py_ssize_t n = len(tuple_of_names), j, forgotten
-        cdef Names names
+        cdef Names names = None
         if len(self.known_names) >= NAMES_KNOWN:
             self.forget_sites()
         for _ in range(LEARN_TRIES):
@@ -202,7 +203,10 @@ cdef class EpochStore:
         cdef StoredValues values
         cdef list waiting, pending, numbers
         cdef Py_ssize_t at = 0
-        waiting = [slot.values for slot in self.all_slots() if slot.values.device]
+        waiting = []
+        for slot in self.all_slots():
+            if slot.values.device:
+                waiting.append(slot.values)
         if waiting:
             pending = [list(values.device) for values in waiting]
             numbers = _arrays.fetch([state for states in pending for state in states])

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+EXPECTED_BITS = ROOT / "tests" / "c" / "bits.txt"  # what every machine and compiler must print
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-ffp-contract=off"]
 SANITIZED = ["-O1", "-DSTEP=47", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # a processor that has none of what a target asks for
 NO_FEATURES = ["-O1", "-DSTEP=47", "-D__builtin_cpu_supports(feature)=0"]
-PROGRAMS = ["test_moments", "test_reduce"]
+PROGRAMS = ["test_moments", "test_reduce", "test_rows", "threads"]
+# a compiler other than gcc and clang, which has no types for vectors
+ISO_C = ["-O2", "-DSTEP=47", "-DSPIN_ISO_C"]
 
 
 def compile_c(arguments: list[str], folder: Path) -> None:
@@ -30,27 +33,37 @@ def build(folder: Path, flags: list[str]) -> None:
     sources = [str(path) for path in sorted((ROOT / "csrc").glob("*.c")) if not path.name.endswith(".inc.c")]
     compile_c([*flags, "-c", *sources], folder)
     objects = sorted(path.name for path in folder.glob("*.o"))
-    for program in PROGRAMS:
+    for program in [*PROGRAMS, "bits"]:
         source = str(ROOT / "tests" / "c" / f"{program}.c")
-        compile_c([*flags, source, *objects, "-lm", "-o", program], folder)
+        compile_c([*flags, source, *objects, "-lm", "-pthread", "-o", program], folder)
+
+
+def output(program: Path, *arguments: str) -> str:
+    """What the program prints. It must succeed."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def run(program: Path) -> str:
     """What the program prints; it must say that it passed something and failed nothing."""
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    done = subprocess.run([str(program)], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    last = re.fullmatch(r"(\d+) passed, (\d+) failed", done.stdout.splitlines()[-1])
-    assert last, done.stdout
-    assert int(last[1]) > 0 and int(last[2]) == 0, done.stdout
-    return done.stdout
+    printed = output(program)
+    last = re.fullmatch(r"(\d+) passed, (\d+) failed", printed.splitlines()[-1])
+    assert last, printed
+    assert int(last[1]) > 0 and int(last[2]) == 0, printed
+    return printed
 
 
-@pytest.mark.parametrize("flags", [["-O2"], SANITIZED], ids=["optimised", "sanitized"])
+@pytest.mark.parametrize("flags", [["-O2"], SANITIZED, ISO_C], ids=["optimised", "sanitized", "ISO C"])
 def test_the_c_programs_compile_without_a_warning_and_pass(tmp_path: Path, flags: list[str]) -> None:
     build(tmp_path, flags)
     for program in PROGRAMS:
         run(tmp_path / program)
+    targets = re.findall(r"^target (\w+): runs", output(tmp_path / "test_reduce"), re.MULTILINE)
+    assert targets[-1] == "baseline"
+    for target in targets:
+        assert output(tmp_path / "bits", target) == EXPECTED_BITS.read_text(), target
 
 
 def test_a_processor_without_the_features_runs_the_baseline_alone(tmp_path: Path) -> None:
