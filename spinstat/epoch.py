@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 from ._core import EpochStore, Moments
 from .exchange import Channel, KeyMismatchError, Result, RowInfo
+from .histogram import histogram_of
 from .logger import Logger
 from .row import Stored, check_key
 from .terminal import warn
@@ -33,8 +34,8 @@ class EpochLogger(EpochStore, Logger):
     whatever their shape.
 
     Args:
-        output_dir, output_fname, exp_name, comm, quiet, precision, console, new_keys, resume, keep_last,
-            keep_every, keep_best: as Logger's.
+        output_dir, output_fname, exp_name, comm, quiet, precision, console, new_keys, resume, sinks,
+            keep_last, keep_every, keep_best: as Logger's.
         keep_values: keep what is stored for `epoch_dict` until its key is logged, 8 bytes a value. False:
             keep only the moments; memory stays the same however many values come.
         strict_keys: a key without values on any rank is a KeyError on all, instead of nan and a warning.
@@ -56,6 +57,7 @@ class EpochLogger(EpochStore, Logger):
         console: Literal["plain", "rich"] = "plain",
         new_keys: Literal["add", "error"] = "add",
         resume: bool = False,
+        sinks: Iterable[object] | None = None,
         keep_last: int | None = None,
         keep_every: int | None = None,
         keep_best: str | None = None,
@@ -70,6 +72,7 @@ class EpochLogger(EpochStore, Logger):
             console=console,
             new_keys=new_keys,
             resume=resume,
+            sinks=sinks,
             keep_last=keep_last,
             keep_every=keep_every,
             keep_best=keep_best,
@@ -109,11 +112,14 @@ class EpochLogger(EpochStore, Logger):
         try:
             columns, readers = statistics_columns(key, with_min_and_max, average_only)
             self._check_columns(columns)
+            values = self._drawn_values(key)
             taken = self._take(key)
         except Exception:
             if batch.waiting is None:
                 self._refuse(key)
             raise
+        if values is not None:
+            self._draw(key, values, taken.count)
         log = super().log_tabular
         if batch.waiting is not None:
             for column in columns:
@@ -126,6 +132,17 @@ class EpochLogger(EpochStore, Logger):
         self._note(key, columns, result.info)
         for column, read in zip(columns, readers, strict=True):
             log(column, read(result.moments))
+
+    def _drawn_values(self, key: str) -> Any:
+        """The values stored under a key, where a sink wants their histogram; None otherwise."""
+        if self._draft.histograms is None or not (self.keep_values and self._knows(key)):
+            return None
+        return self._values(key)
+
+    def _draw(self, key: str, values: Any, count: int) -> None:
+        histogram = histogram_of(values, count)
+        if histogram is not None and self._draft.histograms is not None:
+            self._draft.histograms[key] = histogram
 
     def get_stats(self, key: str, *, with_min_and_max: bool = False) -> tuple[float, ...]:
         """Mean and standard deviation over all ranks of what is stored under a key, which stays stored.

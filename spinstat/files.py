@@ -146,3 +146,24 @@ def move_aside(path: str) -> str:
             raise
         return target
     raise AssertionError("unreachable: the numbers do not end")
+
+
+def move_folder_aside(path: str) -> str:
+    """Rename a folder as `move_aside` does a file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    for number in itertools.count(1):
+        target = f"{path}.{number}"
+        try:
+            os.mkdir(target)
+        except FileExistsError:
+            continue
+        try:
+            os.replace(path, target)  # over an empty folder
+        except BaseException:
+            os.rmdir(target)
+            raise
+        return target
+    raise AssertionError("unreachable: the numbers do not end")

@@ -6,18 +6,22 @@ import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from .comm import choose_comm
 from .config import dumps_config
 from .console import check_console, make_console
 from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
+from .options import check_options, check_paths, prepare_sinks
 from .relaunch_record import write_launch
 from .row import PLAIN_TYPES, Draft, check_key, make_row, plain
 from .saving import StateSaver
 from .terminal import check_color, show, warn
 from .writers import ProgressWriter, Writer, read_columns
+
+if TYPE_CHECKING:
+    from .sinks import Named
 
 
 class Logger(StateSaver):
@@ -46,6 +50,8 @@ class Logger(StateSaver):
             row in the file of rows; later rows are cut off. `load_state()` then gives the state. Without any
             checkpoint the file is continued as it stands: same columns, no second header, a torn last line
             dropped. A folder without a run begins as usual.
+        sinks: where rows go as well: names of "tensorboard", "jsonl", "csv", "wandb", "mlflow", or objects
+            with write(row) and close(), or a SummaryWriter (docs/sinks.md). One that fails is a warning.
         keep_last, keep_every, keep_best: rules for the numbered checkpoints of save_state; one that none of
             them keeps is deleted. Without any rule all are kept. keep_last: how many of the newest;
             keep_every: those whose number is a multiple; keep_best: the one with the greatest value of this
@@ -77,13 +83,15 @@ class Logger(StateSaver):
         console: Literal["plain", "rich"] = "plain",
         new_keys: Literal["add", "error"] = "add",
         resume: bool = False,
+        sinks: Iterable[object] | None = None,
         keep_last: int | None = None,
         keep_every: int | None = None,
         keep_best: str | None = None,
     ) -> None:
-        _check_paths(output_dir, output_fname)
-        _check_options(output_dir, precision, new_keys, resume)
+        check_paths(output_dir, output_fname)
+        check_options(output_dir, precision, new_keys, resume)
         check_console(console)
+        made = prepare_sinks(sinks)
         self._set_retention(keep_last, keep_every, keep_best)
         self._comm = choose_comm(comm)
         self._is_root = self._comm.rank == 0
@@ -104,6 +112,8 @@ class Logger(StateSaver):
             self._open_file(name, resume, columns)
         if self._is_root and not quiet:
             self._writers.append(make_console(console, precision))
+        if self._is_root and made:
+            self._open_sinks(made, resume)
         self._finalizer = weakref.finalize(self, _close_writers, self._writers, os.getpid())
 
     def _make_output_dir(
@@ -121,7 +131,7 @@ class Logger(StateSaver):
         if self._is_root:
             self._progress = ProgressWriter(name, resume)
             self._writers.append(self._progress)
-            self._draft.number = self._progress.rows
+            self._draft.number = self._progress.rows if self._saved.point is None else self._saved.dumped
             columns = self._progress.columns
             if resume:
                 self._saved.opening = self._progress.opening()
@@ -132,6 +142,15 @@ class Logger(StateSaver):
             self.log_headers = list(columns)
             self._draft.columns_before = len(columns)
             self.first_row = False
+
+    def _open_sinks(self, made: Sequence[Named], resume: bool) -> None:
+        from .sinks import Run, Sinks
+
+        run = Run(self._folder or "", self.exp_name, resume, self._draft.number)
+        sinks = Sinks(made, run)
+        self._writers.append(sinks)  # the last, so that a row that waits for a slow one has been printed
+        if sinks.wants_histograms:
+            self._draft.histograms = {}
 
     def log(self, msg: object, color: str = "green") -> None:
         """Print a message in bold and in color, on rank 0 and unless the logger is quiet.
@@ -221,7 +240,8 @@ class Logger(StateSaver):
             self.log_headers.extend(added)
         if self._writers:
             row = make_row(
-                draft.number, self.log_headers, draft.cells, draft.texts, self.first_row, draft.stored
+                draft.number, self.log_headers, draft.cells, draft.texts, self.first_row, draft.stored,
+                draft.histograms,
             )
             for writer in self._writers:
                 writer.write(row)
@@ -323,27 +343,6 @@ class Logger(StateSaver):
             if error is None:
                 raise
             warn(str(failure))  # the error that ended the block is the one to raise
-
-
-def _check_paths(output_dir: object, output_fname: object) -> None:
-    for name, path in (("output_dir", output_dir), ("output_fname", output_fname)):
-        if name == "output_dir" and path is None:
-            continue
-        as_text = os.fspath(path) if isinstance(path, os.PathLike) else path
-        if not isinstance(as_text, str):
-            kind = type(path).__name__
-            raise TypeError(f"{name} is a path as a string or os.PathLike, not {kind}: {path!r}")
-        if "\0" in as_text:
-            raise ValueError(f"{name} has a null character, which no path can: {path!r}")
-
-
-def _check_options(output_dir: object, precision: int | None, new_keys: str, resume: bool) -> None:
-    if precision is not None and not (isinstance(precision, int) and precision > 0):
-        raise ValueError(f"precision is a number of digits from 1 up, or None, not {precision!r}")
-    if new_keys not in ("add", "error"):
-        raise ValueError(f"new_keys is 'add' or 'error', not {new_keys!r}")
-    if resume and not output_dir:
-        raise ValueError("resume=True needs the output_dir of the run to continue")
 
 
 def _close_writers(writers: Sequence[Writer], process: int) -> None:

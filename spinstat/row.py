@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .histogram import Histogram
+
 # Values of these very types are numbers and texts already; everything else goes through `plain`.
 PLAIN_TYPES = frozenset({float, int, bool, str, type(None)})
 
@@ -35,9 +37,10 @@ class Draft:
         stored: by column, what stored values its statistic is of.
         expected: where in the logger's columns the next key stands, if this row repeats their order.
         columns_before: how many columns there were when the row was begun.
+        histograms: of the values that were stored on this rank, by key; None where nobody wants them.
     """
 
-    __slots__ = ("cells", "columns_before", "expected", "number", "stored", "texts")
+    __slots__ = ("cells", "columns_before", "expected", "histograms", "number", "stored", "texts")
 
     def __init__(self) -> None:
         self.number: int = 0
@@ -46,6 +49,7 @@ class Draft:
         self.stored: dict[str, Stored] = {}
         self.expected: int = 0
         self.columns_before: int = 0
+        self.histograms: dict[str, Histogram] | None = None
 
     def clear(self, columns: int) -> None:
         """Begin anew, with so many columns there."""
@@ -54,6 +58,8 @@ class Draft:
         self.stored.clear()
         self.expected = 0
         self.columns_before = columns
+        if self.histograms:
+            self.histograms = {}  # a sink may have kept the other
 
 
 class Row(NamedTuple):
@@ -66,6 +72,7 @@ class Row(NamedTuple):
         texts: the same as text that reads back exactly, breaks escaped.
         header: whether the names belong above this row (the first row, mostly).
         stored: by column, the stored values that it is a statistic of; explicit values have none.
+        histograms: of the values stored on rank 0, by key; where a sink wants them and values are kept.
     """
 
     number: int
@@ -74,6 +81,7 @@ class Row(NamedTuple):
     texts: Sequence[str]
     header: bool
     stored: Mapping[str, Stored] = MappingProxyType({})
+    histograms: Mapping[str, Histogram] = MappingProxyType({})
 
 
 def make_row(
@@ -83,6 +91,7 @@ def make_row(
     texts: dict[str, tuple[object, str]],
     header: bool,
     stored: Mapping[str, Stored] | None = None,
+    histograms: Mapping[str, Histogram] | None = None,
 ) -> Row:
     """The row of these cells; never raises for what a cell holds.
 
@@ -90,6 +99,7 @@ def make_row(
         cells: values by column, as log_tabular or the user's own hand left them; a missing one is blank.
         texts: by column, a value and its text where that is not str(value), if the cell still holds it.
         stored: by column, the stored values that it is a statistic of.
+        histograms: of the stored values, by key.
     """
     values = [cells.get(column) for column in columns]
     written = []
@@ -102,7 +112,7 @@ def make_row(
     for column, (value, text) in texts.items():
         if column in columns and values[columns.index(column)] is value:
             written[columns.index(column)] = escape(text)
-    return Row(number, tuple(columns), values, written, header, dict(stored or {}))
+    return Row(number, tuple(columns), values, written, header, dict(stored or {}), histograms or {})
 
 
 def _cell(column: str, value: object) -> tuple[object, str]:

@@ -21,13 +21,14 @@ PLOTTING = {"compare", "compare_command", "compare_drawing", "curves", "datasets
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
-    [{"files", "growing"}, {"row"}, {"stderr"}, {"terminal"}, {"unpickling"},
+    [{"files", "growing"}, {"histogram", "row"}, {"stderr"}, {"terminal"}, {"unpickling"},
      {"recipe", "untrusted"}, {"watchdog"}],
     [{"comm"}],
     [{"exchange"}],
     [{"writers", "console", "console_cells", "console_time"},
      {"config", "_describe", "_elements", "_static", *RECORDING}, {"checkpoint"}, {"ranks"},
-     {"sync"}, {"envs", "env_description", "untrusted_envs"}],
+     {"sync"}, {"envs", "env_description", "untrusted_envs"}, {"sinks"}],
+    [{"options"}],
     [{"logger", "saving"}, {"waiting"}],
     [{"epoch"}],
     [{"policy", "playing", "video", "_torch_models", "_tf_models", "_safe_models"}, PLOTTING,
