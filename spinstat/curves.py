@@ -35,13 +35,19 @@ def points(x: npt.ArrayLike, y: npt.ArrayLike, window: int = 1) -> Points:
     Rows without an x are left out, and where an x comes again the last row counts: a run that went on from a
     checkpoint has written it anew. A y that is not finite is a gap, nan.
     """
+    places, values = in_order(x, y)
+    return places, smooth(np.where(np.isfinite(values), values, np.nan), window)
+
+
+def in_order(x: npt.ArrayLike, y: npt.ArrayLike) -> Points:
+    """The rows of a run in the order of x: those with a finite x, and of several with the same the last."""
     places, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
     there = np.isfinite(places)
     places, values = places[there], values[there]
     order = np.argsort(places, kind="stable")
     places, values = places[order], values[order]
     last = np.append(places[1:] != places[:-1], True)[: len(places)]
-    return places[last], smooth(np.where(np.isfinite(values), values, np.nan)[last], window)
+    return places[last], values[last]
 
 
 def smooth(y: Array, window: int) -> Array:

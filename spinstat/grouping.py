@@ -70,8 +70,10 @@ def find_members(
     columns: Collection[str],
     read: Read = read_run,
     tell: Tell = note,
+    *,
+    keep_empty: bool = False,
 ) -> list[Member]:
-    """The runs with rows in some folders, and their groups.
+    """The runs in some folders, and their groups.
 
     Args:
         folders: where to search, as `find_folders` gives them.
@@ -80,6 +82,7 @@ def find_members(
         columns: those to read.
         read: reads a run.
         tell: is told what was searched, and what is left out.
+        keep_empty: give runs without rows, too, for the caller to tell of them.
 
     Raises:
         ValueError: there is not one name in `legend` for each folder.
@@ -96,7 +99,7 @@ def find_members(
             found += 1
             for line in run.skipped:
                 tell(f"{run.file}: {line}")
-            if not len(run):
+            if not len(run) and not keep_empty:
                 tell(f"{run.file}: no rows: skipped")
                 continue
             group = legend[place] if legend else run.exp_name
@@ -110,7 +113,7 @@ def find_members(
             members.append(Member(f"{group}-{len(members)}" if count else group, run))
     if not found:
         raise no_runs(folders)
-    if not members:
+    if not any(len(member.run) for member in members):
         raise FileNotFoundError(f"no run has a row yet; searched: {', '.join(folders)}")
     if len(unnamed) > 1 and not count:
         tell(f"Runs without exp_name in {len(unnamed)} folders are one group, 'exp'; legend tells them apart")

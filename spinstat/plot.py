@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from .curves import BANDS, ESTIMATORS, Curve, aggregate, check_choice, points
 from .drawing import (
@@ -55,7 +56,8 @@ FONT_SIZE = 7.0  # points, times font_scale
 Panels = Mapping[str, tuple[str, dict[str, Curve]]]  # of each value the name of x, and a curve of each group
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True)
+class Request:
     """What is to be drawn: the arguments of make_plots, checked."""
 
     logdirs: list[str]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from .compare_command import add_compare_arguments, compare
 from .inspecting import add_folder_argument, show, verify
 from .plot_command import add_plot_arguments, plot
 from .relaunch import add_relaunch_arguments, relaunch
@@ -90,6 +91,7 @@ def _seed_generators(seed: int) -> None:
 COMMANDS = {
     "test_policy": Command("play a saved policy and show a table", _add_test_policy_arguments, _test_policy),
     "plot": Command("draw learning curves of runs", add_plot_arguments, plot),
+    "compare": Command("compare groups of seeds", add_compare_arguments, compare),
     "relaunch": Command("run it once more, with other settings", add_relaunch_arguments, relaunch),
     "show": Command("print what a run folder is", add_folder_argument, show),
     "verify": Command("compare files with the checkpoints' records", add_folder_argument, verify),
