@@ -126,6 +126,7 @@ class RichConsole:
         console = Console(
             file=page,
             width=width,
+            height=1,  # with it, rich asks neither the environment nor the terminal for its size
             force_terminal=True,
             force_jupyter=False,
             legacy_windows=False,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from enum import Enum, auto
 
+LONGEST = 24  # characters; an integer may have hundreds of digits
+
 Cell = tuple[object, str]  # a value of a row, and its text
 
 
@@ -32,7 +34,7 @@ def describe_change(before: Cell | None, now: Cell, precision: int) -> tuple[str
     """What to say of a value after the one before.
 
     Integers are subtracted exactly; the difference of floats has three digits. Where there is none, as
-    between a number and NaN, the value before is told; another text is "changed".
+    between a number and NaN, the value before is told. What is too long for that, or a text, is "changed".
 
     Args:
         before: value and text of the column when it was logged last; None for never.
@@ -56,7 +58,7 @@ def describe_change(before: Cell | None, now: Cell, precision: int) -> tuple[str
     if difference is None:
         return _was(old, before[1], precision), Change.OTHER
     text = f"{difference:+d}" if isinstance(difference, int) else f"{difference:+.3g}"
-    return text, Change.UP if difference > 0 else Change.DOWN
+    return _if_short(text), Change.UP if difference > 0 else Change.DOWN
 
 
 def _is_number(value: object) -> bool:
@@ -73,4 +75,8 @@ def _difference(old: int | float, new: int | float) -> int | float | None:
 
 
 def _was(value: object, text: str, precision: int) -> str:
-    return f"was {value_text(value, text, precision)}"
+    return _if_short(f"was {value_text(value, text, precision)}")
+
+
+def _if_short(text: str) -> str:
+    return text if len(text) <= LONGEST else "changed"
