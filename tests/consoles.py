@@ -53,7 +53,7 @@ class Shown(NamedTuple):
 
     value: str
     change: str | None  # None where the table has no such column
-    count: str | None
+    n: str | None
 
 
 def without_styles(text: str) -> str:

@@ -143,7 +143,7 @@ class TestWhatItSays:
             logger.dump_tabular()
 
         on_ranks(3, program)
-        assert {name: shown.count for name, shown in last_table(terminal.getvalue()).items()} == {
+        assert {name: shown.n for name, shown in last_table(terminal.getvalue()).items()} == {
             "AverageA": "12", "StdA": "12", "B": "24",
         }  # fmt: skip
         assert terminal.getvalue().count("AverageA") == 1
@@ -293,7 +293,7 @@ class TestWhatKeysAndTextsHold:
             logger.dump_tabular()
             shown[width] = last_table(terminal.getvalue())["N"]
         assert [shown.change is not None for shown in shown.values()] == [True, True, True, True, False]
-        assert [shown.count is not None for shown in shown.values()] == [True, True, False, False, False]
+        assert [shown.n is not None for shown in shown.values()] == [True, True, False, False, False]
 
     @pytest.mark.parametrize("columns", ["29", "1"])
     def test_a_terminal_too_narrow_for_tables_gets_the_plain_one(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from spinstat.console_time import RECENT_ROWS, TimeLeft, duration
@@ -17,7 +19,7 @@ class Clock:
         return self.now
 
 
-def run(epochs: object, rows: list[tuple[float, int, object]]) -> TimeLeft:
+def run(epochs: object, rows: Sequence[tuple[float, int, object]]) -> TimeLeft:
     """The state after rows of (seconds since the one before, number, value of the column Epoch)."""
     clock = Clock()
     left = TimeLeft(clock)

@@ -103,7 +103,7 @@ class TestWhereItIsUsed:
 
     def test_the_files_are_the_same(self, output_dir: str) -> None:
         for name in ("plain", "rich"):
-            logger = EpochLogger(f"{output_dir}-{name}", console=name, exp_name="x")  # type: ignore[arg-type]
+            logger = EpochLogger(f"{output_dir}-{name}", console=name, exp_name="x")
             logger.save_config({"epochs": 2})
             for _ in range(2):
                 logger.store({"a/b": 1.0})
@@ -161,7 +161,7 @@ class TestThatItNeverEndsARun:
         self, output_dir: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class Odd(Screen):
-            encoding = "klingon"  # type: ignore[assignment]
+            encoding = "klingon"
 
             def write(self, text: str) -> int:
                 return io.StringIO.write(self, text)
@@ -235,7 +235,7 @@ class TestWhatItNeeds:
         self, output_dir: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name in [*(name for name in sys.modules if name.split(".")[0] == "rich"), "rich"]:
-            monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type]
+            monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(ImportError, match=r"pip install 'spinstat\[rich\]'"):
             Logger(output_dir, console="rich")
         with pytest.raises(FileNotFoundError):
