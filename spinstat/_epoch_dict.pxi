@@ -11,6 +11,11 @@ class EpochDict(MutableMapping):
             raise TypeError(f"it shows the values of a logger, not those of a {type(store).__qualname__}")
         self._store = store
 
+    @property
+    def __class__(self):
+        """dict, for isinstance: pandas makes columns of dicts, and rows of the keys of any other mapping."""
+        return dict
+
     def __getitem__(self, key):
         return self._store._values(key)
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import torch
 from stores import assert_holds, logged
 
 from spinstat import EpochLogger
-from spinstat._core import EpochStore, StoredValues
+from spinstat._core import EpochDict, EpochStore, StoredValues
 
 
 @pytest.fixture
@@ -330,3 +331,22 @@ def test_whether_values_are_kept_is_settled_by_the_first_one() -> None:
     store.keep_values = True
     store.store(A=1.0)
     assert type(store.epoch_dict["A"]) is StoredValues
+
+
+def test_b17_pandas_and_polars_make_a_column_of_each_key() -> None:
+    store = EpochStore()
+    for value in (1.0, 2.0, 3.0):
+        store.store(A=value, B=-value)
+    expected = {"A": [1.0, 2.0, 3.0], "B": [-1.0, -2.0, -3.0]}
+    for given in (store.epoch_dict, dict(store.epoch_dict)):
+        for frame in (pd.DataFrame(given), pd.DataFrame.from_dict(given)):
+            assert frame.to_dict("list") == expected
+            assert frame.dtypes.tolist() == [np.float64, np.float64]
+    assert polars.DataFrame(store.epoch_dict).to_dict(as_series=False) == expected
+    assert pd.DataFrame({"C": store.epoch_dict["A"]})["C"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_b17_isinstance_takes_it_for_a_dict_as_programs_do() -> None:
+    shown = EpochStore().epoch_dict
+    assert isinstance(shown, dict) and isinstance(shown, EpochDict) and type(shown) is EpochDict
+    assert not isinstance(shown, list)
