@@ -29,8 +29,10 @@ export PATH := $(BIN):$(PATH)
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
-	$(BIN)/python examples/ppo.py --cpu 2 --output_dir runs/demo
+	$(BIN)/python examples/ppo.py --cpu 2 --output_dir runs/demo --sinks tensorboard
 	$(BIN)/python examples/ppo.py --evaluate runs/demo
+	@printf '\n%s\n' "The learning curve is runs/demo/learning_curve.png. To look at the run in TensorBoard:"
+	@printf '    %s\n' "$(VENV)/bin/tensorboard --logdir runs/demo"
 
 test: $(VENV)/.tested-with
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

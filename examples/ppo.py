@@ -3,6 +3,7 @@
     python examples/ppo.py                        train on CartPole-v1 until the average return passes 150
     python examples/ppo.py --cpu 2                the same on two MPI ranks: gradients averaged, one log
     python examples/ppo.py --resume               go on with the run in runs/ppo, after a kill for one
+    python examples/ppo.py --sinks tensorboard    rows for TensorBoard as well
     python examples/ppo.py --evaluate runs/ppo    reload the policy that a run left and play ten episodes
 
 A run leaves config.json, progress.txt, pyt_save/model.pt, vars.pkl and learning_curve.png in its folder.
@@ -312,6 +313,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--target_return", type=float, default=150.0, help="stop above this average return")
     parser.add_argument("--exp_name", default="ppo")
     parser.add_argument("--output_dir", help="the run's folder (default: runs/EXP_NAME)")
+    parser.add_argument("--console", default="plain", help="how rows are printed: plain, or rich")
+    parser.add_argument("--sinks", nargs="*", metavar="NAME", help="more places for rows: tensorboard, ...")
     parser.add_argument("--resume", action="store_true", help="go on with the run that is in the folder")
     parser.add_argument("--evaluate", metavar="DIR", help="play the policy saved in DIR, train none")
     parser.add_argument("--episodes", type=int, default=10, help="episodes to play with --evaluate")
@@ -327,6 +330,13 @@ def main() -> None:
         return
     mpi_fork(args.cpu)  # from here on as many processes as asked for
     output_dir = args.output_dir or os.path.join("runs", args.exp_name)
+    logger_kwargs = {
+        "output_dir": output_dir,
+        "exp_name": args.exp_name,
+        "resume": args.resume,
+        "console": args.console,
+        "sinks": args.sinks,
+    }
     ppo(
         env_fn,
         ac_kwargs={"hidden_sizes": (args.hid,) * args.l},
@@ -334,7 +344,7 @@ def main() -> None:
         steps_per_epoch=args.steps,
         epochs=args.epochs,
         target_return=args.target_return,
-        logger_kwargs={"output_dir": output_dir, "exp_name": args.exp_name, "resume": args.resume},
+        logger_kwargs=logger_kwargs,
     )
     if proc_id() == 0:
         print(f"Learning curve: {save_learning_curve(output_dir)}")
