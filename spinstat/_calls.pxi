@@ -208,19 +208,22 @@ _store_method.ml_doc = b"""store($self, data=None, /, **values)
 
 Save values under their names until the names are logged.
 
-Parameters
-----------
-data : mapping, optional
-    Keys to values, for keys that are no identifiers.
-values
-    Numbers, or arrays, tensors, lists or tuples of numbers, of any shape; each element counts once. Arrays
-    are reduced at once, so they may be overwritten afterwards. Tensors are detached; one on a GPU is reduced
-    there and nothing waits for it.
+Args:
+    data: a mapping of keys to values, for keys that are no identifiers.
+    values: numbers, or arrays, tensors, lists or tuples of numbers, of any shape; each element counts once.
+        Arrays are reduced at once, so they may be overwritten afterwards. Tensors are detached; one on a GPU
+        is reduced there and nothing waits for it.
 
-Raises
-------
-TypeError
-    For what is no real number, naming the key. Nothing of the call is then stored.
+Raises:
+    TypeError: for what is no real number, naming the key. Nothing of the call is then stored.
+
+Examples:
+    >>> from spinstat import EpochLogger
+    >>> logger = EpochLogger("run", quiet=True)
+    >>> logger.store(EpRet=3.0, VVals=[0.5, 1.5])
+    >>> logger.store({"time/step": 0.01})
+    >>> logger.epoch_dict["EpRet"], list(logger.epoch_dict)
+    ([3.0], ['EpRet', 'VVals', 'time/step'])
 """
 
 

@@ -50,7 +50,13 @@ __all__ = [
 
 
 def target():
-    """The name of the kernels in use: the best that this processor has, or what SPINSTAT_TARGET forces."""
+    """The name of the kernels in use: the best that this processor has, or what SPINSTAT_TARGET forces.
+
+    Examples:
+        >>> import spinstat
+        >>> spinstat.target() in ("x86_v4", "x86_v3", "baseline")
+        True
+    """
     return spin_target_current().decode()
 
 

@@ -27,20 +27,32 @@ cdef object moments_of(spin_moments *m):
 cdef class Moments:
     """Count, mean, standard deviation, min and max of a stream of numbers, in float64.
 
-    Parameters
-    ----------
-    x : number, array, tensor, or a list or tuple of them, optional
-        The first values; as for `update`.
-
     Non-finite values are counted apart and put back by the readers, so no order of arrival changes a result: any
     NaN makes mean, std, min and max NaN; infinities of one sign make the mean that infinity and the std NaN; both
     signs make both NaN. Empty: NaN for all four. Blocks are summed about a pivot and merged by the formula of Chan,
     Golub and LeVeque (1983), single values added by that of Welford (1962).
 
-    >>> m = Moments([1.0, 2.0, 4.0])
-    >>> m += Moments(5)
-    >>> m.count, m.mean, m.min, m.max
-    (4, 3.0, 1.0, 5.0)
+    Args:
+        x: the first values, as for `update`: a number, array or tensor, or a list or tuple of them; None for none.
+
+    Raises:
+        TypeError: as `update`.
+
+    Examples:
+        >>> from spinstat import Moments
+        >>> m = Moments([1.0, 2.0, 4.0])
+        >>> m.update([[5.0, 8.0]])
+        >>> m.count, m.mean, m.min, m.max
+        (5, 4.0, 1.0, 8.0)
+        >>> m.variance(), m.std(ddof=1)
+        (6.0, 2.7386127875258306)
+        >>> both = m + Moments(float("nan"))
+        >>> both.count, both.nan_count, both.mean
+        (6, 1, nan)
+        >>> copy = m.copy()
+        >>> copy.merge(both)
+        >>> Moments.from_bytes(m.to_bytes()) == m != copy
+        True
     """
     cdef spin_moments m
 
@@ -57,19 +69,15 @@ cdef class Moments:
     def update(self, x, threads=1):
         """Add every element of `x`, whatever its shape.
 
-        Parameters
-        ----------
-        x : number, or anything with the buffer protocol, `__array__`, DLPack or `__float__`, or a list or tuple of
-            such; torch and TensorFlow tensors included. Any real dtype and any layout; no full-size copy is made.
-        threads : int
-            Threads that share a large contiguous array. The result does not depend on it, to the bit.
+        Args:
+            x: a number, or anything with the buffer protocol, `__array__`, DLPack or `__float__`, or a list or tuple
+                of such; torch and TensorFlow tensors included. Any real dtype and any layout; no full-size copy is
+                made.
+            threads: how many share a large contiguous array. The result does not depend on it, to the bit.
 
-        Raises
-        ------
-        TypeError
-            For complex numbers, text, dates, objects and None; the state is then as before.
-        ValueError
-            For threads below 1.
+        Raises:
+            TypeError: for complex numbers, text, dates, objects and None; the state is then as before.
+            ValueError: for threads below 1.
         """
         cdef spin_moments new
         cdef int n = check_threads(threads)
@@ -203,10 +211,22 @@ def _restore(count, mean, m2, low, high, nan_count, posinf_count, neginf_count):
 
 
 def moments(x, threads=1):
-    """The `Moments` of all elements of `x` in one call; arguments and errors as for `Moments.update`.
+    """The `Moments` of all elements of `x` in one call.
 
-    >>> moments([[1, 2], [3, 6]]).mean
-    3.0
+    Args:
+        x: numbers, as for `Moments.update`.
+        threads: how many share a large contiguous array. The result does not depend on it, to the bit.
+
+    Raises:
+        TypeError, ValueError: as `Moments.update`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from spinstat import moments
+        >>> moments([[1, 2], [3, 6]]).mean
+        3.0
+        >>> moments(np.full((100, 100), 1e9, dtype=np.float32), threads=2)
+        Moments(count=10000, mean=1000000000.0, std=0.0, min=1000000000.0, max=1000000000.0)
     """
     cdef Moments new = Moments.__new__(Moments)
     add(&new.m, x, None, 1 if threads is 1 else check_threads(threads))
