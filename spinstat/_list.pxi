@@ -1,5 +1,7 @@
 # A list's view of the values that are stored under a key.
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
 cdef extern from "Python.h":
     int PySlice_Unpack(object slice, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
@@ -8,6 +10,11 @@ cdef extern from "Python.h":
 
 cdef enum:
     EDIT_TRIES = 100  # where others edit the same list at the same time
+
+
+cdef bytes bytes_of(const double *data, Py_ssize_t n):
+    """A copy of n doubles."""
+    return PyBytes_FromStringAndSize(<const char *>data, n * <Py_ssize_t>sizeof(double))
 
 
 cdef bint is_list(object x):
@@ -37,6 +44,20 @@ cdef class StoredValues(Values):
         with cython.critical_section(self.lock):
             self.write(out)
         return out
+
+    def _parts(self):
+        """The values in order: float64 arrays of scalars that came one after the other, all else as it is."""
+        cdef list parts
+        cdef bytes tail
+        cdef Py_ssize_t i
+        with cython.critical_section(self.lock):
+            parts = list(self.segments)
+            tail = bytes_of(self.tail.cells.block, self.tail.cells.filled)
+        for i in range(len(parts)):  # blocks no longer change
+            if type(parts[i]) is Block:
+                parts[i] = np.frombuffer(bytes_of((<Block>parts[i]).data, (<Block>parts[i]).n))
+        parts.append(np.frombuffer(tail))
+        return parts
 
     def __len__(self):
         with cython.critical_section(self.lock):

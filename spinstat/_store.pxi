@@ -228,19 +228,30 @@ cdef class EpochStore:
                 values.read(&m.m)
         return m
 
-    def _take(self, key):
-        """The Moments of what is stored under `key`, which is empty afterwards, and known."""
-        cdef Moments m = Moments.__new__(Moments)
+    cdef StoredValues take(self, str key, spin_moments *m):
+        """What is stored under a key, which is empty afterwards, and known."""
         cdef StoredValues values, new
         cdef Slot slot
         with cython.critical_section(self.lock):
-            slot = self.slot(as_key(key))
+            slot = self.slot(key)
             self.fetch_device()
-            new = self.new_values(as_key(key))
+            new = self.new_values(key)
             values = slot.values
-            values.read(&m.m)
+            values.read(m)
             slot.hold(new)
+        return values
+
+    def _take(self, key):
+        """The Moments of what is stored under `key`, which is empty afterwards, and known."""
+        cdef Moments m = Moments.__new__(Moments)
+        self.take(as_key(key), &m.m)
         return m
+
+    def _take_values(self, key):
+        """The same Moments, and the values as a list; without kept values, an empty one."""
+        cdef Moments m = Moments.__new__(Moments)
+        cdef StoredValues values = self.take(as_key(key), &m.m)
+        return m, values if values.foreign is None else values.foreign
 
     def _discard(self, key):
         """Empty `key`, which is known afterwards."""

@@ -11,9 +11,12 @@ from ._core import EpochStore, Moments
 from .exchange import Channel, KeyMismatchError, Result, RowInfo
 from .histogram import histogram_of
 from .logger import Logger
+from .quantiles import Wanted, check_quantiles
 from .row import Stored, check_key
 from .terminal import warn
-from .waiting import Agreement, Batch, Closed, statistics_columns
+from .waiting import Agreement, Batch, Closed, statistics_columns, take_wanted
+
+NO_QUANTILES: tuple[float, ...] = ()
 
 
 # On attributes: CPython shares the layout of instance dicts up to 30 of them. A logger with more, the user's
@@ -84,25 +87,41 @@ class EpochLogger(EpochStore, Logger):
         self._batch = Batch(batch)
 
     def log_tabular(
-        self, key: str, val: object = None, with_min_and_max: bool = False, average_only: bool = False
+        self,
+        key: str,
+        val: object = None,
+        with_min_and_max: bool = False,
+        average_only: bool = False,
+        *,
+        with_count: bool = False,
+        quantiles: Iterable[float] = NO_QUANTILES,
     ) -> None:
         """Set the columns of a key: an explicit value, or statistics of what was stored under it.
 
         Stored values give Average<key> and Std<key>, over all ranks. They are gone then; with val, too.
+        Ranks may differ in all options, but for whether they ask for quantiles of a key.
 
         Args:
             key: the name they were stored under.
             val: an explicit value, for the one column <key>. None: the stored values.
             with_min_and_max: also Max<key> and Min<key>.
             average_only: no Std<key>, and the mean is in the column <key>.
+            with_count: also Count<key>: how many values, those that are not finite included.
+            quantiles: numbers from 0 to 1, such as (0.05, 0.5): also Q5<key> and Q50<key>, from the kept
+                values. Exact on one rank, and for up to 65,536 values on several; of more, ranks send a
+                sample (see `spinstat.quantiles` for the bound). Without the values (tensors on a GPU are not
+                kept) nan, and a warning.
 
         Raises:
             AssertionError, TypeError: as Logger.log_tabular, with nothing changed.
+            ValueError: quantiles are not as described, or the logger keeps no values; nothing has changed.
             KeyError: no rank has values and strict_keys is on.
             KeyMismatchError: the ranks are not in the same call, or only some of them can log the key. All
                 drop the row and all values stored.
         """
         if val is not None:
+            if quantiles is not NO_QUANTILES:
+                check_quantiles(quantiles)
             super().log_tabular(key, val)
             self._discard(key)
             return
@@ -110,10 +129,11 @@ class EpochLogger(EpochStore, Logger):
         if batch.in_block and batch.waiting is None:  # after a dump_tabular in the block
             batch.waiting = []
         try:
-            columns, readers = statistics_columns(key, with_min_and_max, average_only)
+            several = NO_QUANTILES if quantiles is NO_QUANTILES else check_quantiles(quantiles)
+            columns, readers = statistics_columns(key, with_min_and_max, average_only, with_count, several)
             self._check_columns(columns)
             values = self._drawn_values(key)
-            taken = self._take(key)
+            taken, wanted = take_wanted(self, key, several) if several else (self._take(key), None)
         except Exception:
             if batch.waiting is None:
                 self._refuse(key)
@@ -124,14 +144,17 @@ class EpochLogger(EpochStore, Logger):
         if batch.waiting is not None:
             for column in columns:
                 log(column, None)
-            batch.waiting.append(Closed(key, columns, readers, taken))
+            batch.waiting.append(Closed(key, columns, readers, taken, wanted))
             return
-        result = self._reduce("row", [(key, taken)])[0]
+        result = self._reduce("row", [(key, taken)], () if wanted is None else (wanted,))[0]
         if result.info.count == 0:
             self._report_empty([key])
-        self._note(key, columns, result.info)
-        for column, read in zip(columns, readers, strict=True):
+        self._note(key, columns, result.info, wanted)
+        for column, read in zip(columns, readers, strict=False):  # those of quantiles have none
             log(column, read(result.moments))
+        if wanted is not None:
+            for column, quantile in zip(columns[len(readers) :], wanted.found, strict=True):
+                log(column, quantile)
 
     def _drawn_values(self, key: str) -> Any:
         """The values stored under a key, where a sink wants their histogram; None otherwise."""
@@ -176,12 +199,15 @@ class EpochLogger(EpochStore, Logger):
     def _is_between_rows(self) -> bool:
         return super()._is_between_rows() and self._counts() == self._agreement.left_over
 
-    def _note(self, key: str, columns: Sequence[str], info: RowInfo) -> None:
+    def _note(self, key: str, columns: Sequence[str], info: RowInfo, wanted: Wanted | None) -> None:
+        """Keep how the ranks contributed; say on rank 0 why quantiles are missing."""
         if self._agreement.info_is_old:
             self.last_row_info = {}
             self._agreement.info_is_old = False
         self.last_row_info[key] = info
         self._draft.stored.update(dict.fromkeys(columns, Stored(key, info.count)))
+        if wanted is not None and wanted.trouble and self._is_root:
+            warn(f"The quantiles of {key!r} are nan: {wanted.trouble}")
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -224,14 +250,15 @@ class EpochLogger(EpochStore, Logger):
     def _reduce_batch(self) -> None:
         """Reduce the keys that wait, and fill in their columns."""
         waiting, self._batch.waiting = self._batch.waiting or [], []
-        results = self._reduce("row", [(closed.key, closed.moments) for closed in waiting])
+        items = [(closed.key, closed.moments) for closed in waiting]
+        results = self._reduce("row", items, [closed.wanted for closed in waiting])
         empty = []
         for closed, result in zip(waiting, results, strict=True):
             if result.info.count == 0:
                 empty.append(closed)
-            self._note(closed.key, closed.columns, result.info)
-            for column, read in zip(closed.columns, closed.readers, strict=True):
-                self._draft.cells[column] = read(result.moments)
+            self._note(closed.key, closed.columns, result.info, closed.wanted)
+            for column, cell in zip(closed.columns, closed.cells(result.moments), strict=True):
+                self._draft.cells[column] = cell
         if empty and self._strict_keys:
             for closed in empty:
                 self._take_back(closed.columns)
@@ -246,12 +273,14 @@ class EpochLogger(EpochStore, Logger):
                 "batch: read it after the block, or log these keys outside a batch"
             )
 
-    def _reduce(self, purpose: str, items: list[tuple[str, Moments]]) -> list[Result]:
+    def _reduce(
+        self, purpose: str, items: list[tuple[str, Moments]], wanted: Sequence[Wanted | None] = ()
+    ) -> list[Result]:
         agreement = self._agreement
         if purpose == "row":
             agreement.communicated = True
         try:
-            return agreement.channel.reduce(purpose, agreement.row, items)
+            return agreement.channel.reduce(purpose, agreement.row, items, wanted)
         except KeyMismatchError:
             # Ranks that disagree about a key may also hold values of different epochs for the others.
             for key in self._keys():

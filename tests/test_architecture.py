@@ -23,7 +23,7 @@ ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
     [{"files", "growing"}, {"histogram", "row"}, {"stderr"}, {"terminal"}, {"unpickling"},
      {"recipe", "untrusted"}, {"watchdog"}],
-    [{"comm"}],
+    [{"comm"}, {"quantiles", "kept"}],
     [{"exchange"}],
     [{"writers", "console", "console_cells", "console_time"},
      {"config", "_describe", "_elements", "_static", *RECORDING}, {"checkpoint"}, {"ranks"},
