@@ -90,8 +90,8 @@ def as_text(found: Comparison) -> str:
     if several:
         title.append([f"P(> {first})", "95 %"])
     rows = [title, *(_cells(name, group, several) for name, group in found.groups.items())]
-    how = f"intervals from {found.resamples} resamplings of the seeds, seed {found.seed}"
-    return "\n".join([f"{headline(found)}; {how}", "", *_aligned(rows), *_remarks(found)])
+    how = f"95 % intervals from {found.resamples} resamplings of the seeds, seed {found.seed}"
+    return "\n".join([headline(found), how, "", *_aligned(rows), *_remarks(found)])
 
 
 def _cells(name: str, group: Group, several: bool) -> list[list[str]]:

@@ -151,10 +151,14 @@ def make_plots(
             none of its choices.
         ImportError: matplotlib is not installed.
     """
-    wanted = request(
+    return draw_once(request(
         all_logdirs, legend, xaxis, values, count, font_scale, smooth, select, exclude, estimator,
         band=band, out=out,
-    )
+    ))  # fmt: skip
+
+
+def draw_once(wanted: Request) -> Figure:
+    """What make_plots does with its arguments."""
     members = members_of(wanted)
     panels = panels_of(wanted, members)
     import_matplotlib()

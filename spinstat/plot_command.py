@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from .curves import BANDS, ESTIMATORS
-from .plot import make_plots
+from .plot import draw_once, request
 from .stderr import note
+from .watching import SECONDS, watch
 
 
 def add_plot_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,15 +33,23 @@ def add_plot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", help="write this image (.png, .svg or .pdf) and open no window"
     )
+    parser.add_argument(
+        "--watch", nargs="?", type=float, const=SECONDS, metavar="SECONDS",
+        help=f"draw again whenever a run has written, looking every SECONDS ({SECONDS:g}), until Ctrl-C",
+    )
 
 
 def plot(args: argparse.Namespace) -> int:
     """Draw the runs and return the exit status."""
     try:
-        make_plots(
+        wanted = request(
             args.logdir, args.legend, args.xaxis, args.value, args.count, smooth=args.smooth,
             select=args.select, exclude=args.exclude, estimator=args.est, band=args.band, out=args.out,
         )
+        if args.watch is None:
+            draw_once(wanted)
+        else:
+            watch(wanted, args.watch)
     except (ValueError, OSError, ImportError) as error:
         note(f"{type(error).__name__}: {error}")
         return 1

@@ -55,16 +55,14 @@ def test_the_table_has_a_row_a_group_and_says_how_it_was_made(
     mean, improvement = one.estimates["mean"], one.improvement
     assert improvement is not None
     lines = out.splitlines()
-    assert lines[0] == (
-        "Performance (AverageEpRet) at TotalEnvInteracts 200; "
-        "intervals from 10000 resamplings of the seeds, seed 0"
-    )
-    assert lines[2].split() == "group seeds mean 95 % median 95 % IQM 95 % P(> ppo) 95 %".split()
-    assert lines[3].split()[:3] == ["ppo", "5", "3.6"]
-    assert lines[4].startswith(f"a longer name   4 of 5   5.25 [{mean.low:.4g}, {mean.high:.4g}]   ")
-    assert lines[4].endswith(f"{improvement.value:.4g} [{improvement.low:.4g}, {improvement.high:.4g}]")
-    assert len(lines) == 5
-    assert {len(line) for line in lines[2:]} == {len(lines[4]), len(lines[3])}
+    assert lines[0] == "Performance (AverageEpRet) at TotalEnvInteracts 200"
+    assert lines[1] == "95 % intervals from 10000 resamplings of the seeds, seed 0"
+    assert lines[3].split() == "group seeds mean 95 % median 95 % IQM 95 % P(> ppo) 95 %".split()
+    assert lines[4].split()[:3] == ["ppo", "5", "3.6"]
+    assert lines[5].startswith(f"a longer name   4 of 5   5.25 [{mean.low:.4g}, {mean.high:.4g}]   ")
+    assert lines[5].endswith(f"{improvement.value:.4g} [{improvement.low:.4g}, {improvement.high:.4g}]")
+    assert len(lines) == 6
+    assert {len(line) for line in lines[3:]} == {len(lines[4]), len(lines[5])}
     assert "data/b/a longer name_s4/progress.txt: nan at 200: not counted\n" in err
     assert main(["compare", "data"]) == 0
     assert capsys.readouterr().out == out
@@ -72,7 +70,7 @@ def test_the_table_has_a_row_a_group_and_says_how_it_was_made(
 
 def test_columns_are_aligned(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["compare", "data"])
-    _, _, title, first, second = capsys.readouterr().out.splitlines()
+    _, _, _, title, first, second = capsys.readouterr().out.splitlines()
     assert title.index("seeds") + len("seeds") == first.index(" 5 ") + 2 == second.index("4 of 5") + 6
     places = [[at for at, letter in enumerate(line) if letter == "]"] for line in (first, second)]
     assert places[0] == places[1][:3]
@@ -107,7 +105,7 @@ def test_one_group_and_one_seed_are_said_to_be_that(capsys: pytest.CaptureFixtur
     make_run(Path("data/a"), {"Epoch": [0], "Loss": [123456.75]}, "a")
     assert main(["compare", "data", "--value", "Loss"]) == 0
     head, cells, remarks = table_of(capsys.readouterr().out)
-    assert head.startswith("Loss at Epoch 0; ")
+    assert head.startswith("Loss at Epoch 0\n95 % intervals")
     assert cells[0][:2] == ["group", "seeds"]
     assert [word for cell in cells[1] for word in cell.split()] == ["a", "1", *["123457", "n/a"] * 3]
     assert remarks == [
