@@ -18,7 +18,7 @@ from .relaunch_record import write_launch
 from .row import PLAIN_TYPES, Draft, check_key, make_row, plain
 from .saving import StateSaver
 from .terminal import check_color, show, warn
-from .writers import ProgressWriter, Writer, read_columns
+from .writers import ProgressWriter, Writer, close_all, close_in_process, read_columns
 
 if TYPE_CHECKING:
     from .sinks import Named
@@ -114,7 +114,7 @@ class Logger(StateSaver):
             self._writers.append(make_console(console, precision))
         if self._is_root and made:
             self._open_sinks(made, resume)
-        self._finalizer = weakref.finalize(self, _close_writers, self._writers, os.getpid())
+        self._finalizer = weakref.finalize(self, close_in_process, self._writers, os.getpid())
 
     def _make_output_dir(
         self, output_dir: str | os.PathLike[str] | None, resume: bool
@@ -146,7 +146,8 @@ class Logger(StateSaver):
     def _open_sinks(self, made: Sequence[Named], resume: bool) -> None:
         from .sinks import Run, Sinks
 
-        run = Run(self._folder or "", self.exp_name, resume, self._draft.number)
+        columns = tuple(self.log_headers)
+        run = Run(self._folder or "", self.exp_name, resume, self._draft.number, columns)
         sinks = Sinks(made, run)
         self._writers.append(sinks)  # the last, so that a row that waits for a slow one has been printed
         if sinks.wants_histograms:
@@ -326,8 +327,7 @@ class Logger(StateSaver):
         Raises:
             OSError: rows are left that cannot be written now either; close() may be tried again.
         """
-        for writer in self._writers:
-            writer.close()
+        close_all(self._writers)
         self._closed = True
         self._finalizer.detach()
 
@@ -343,10 +343,3 @@ class Logger(StateSaver):
             if error is None:
                 raise
             warn(str(failure))  # the error that ended the block is the one to raise
-
-
-def _close_writers(writers: Sequence[Writer], process: int) -> None:
-    """The end of a logger that nobody closed. A forked child leaves its copies of the parent's alone."""
-    if os.getpid() == process:
-        for writer in writers:
-            writer.close()

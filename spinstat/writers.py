@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from .files import write_atomic
@@ -12,7 +12,15 @@ from .growing import GrowingFile, TextFile
 from .row import Row, escape, unescape
 from .terminal import show, warn
 
-__all__ = ["ProgressWriter", "TableWriter", "Writer", "read_columns", "write_atomic"]
+__all__ = [
+    "ProgressWriter",
+    "TableWriter",
+    "Writer",
+    "close_all",
+    "close_in_process",
+    "read_columns",
+    "write_atomic",
+]
 
 MIN_KEY_WIDTH = 15
 FRAME_WIDTH = 22  # a line without its key: bars, spaces and a value of 15 characters
@@ -26,6 +34,24 @@ class Writer(Protocol):
 
     def close(self) -> None:
         """Finish; rows are not written after this."""
+
+
+def close_all(writers: Iterable[Writer]) -> None:
+    """Close all of them; raises the first OSError when that is done."""
+    failure = None
+    for writer in writers:
+        try:
+            writer.close()
+        except OSError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def close_in_process(writers: Iterable[Writer], process: int) -> None:
+    """The end of a logger that nobody closed. A forked child leaves its copies of the parent's alone."""
+    if os.getpid() == process:
+        close_all(writers)
 
 
 class TableWriter:

@@ -100,7 +100,7 @@ class TestHistograms:
                 logger.store(X=value)
             logger.log_tabular("X")
             logger.dump_tabular()
-        (event,) = read(output_dir).Histograms("X")
+        (event,) = read(output_dir).Histograms("values/X")
         found = event.histogram_value
         counts, edges = np.histogram(values, 64)
         assert (found.num, found.min, found.max) == (5000, values.min(), values.max())
@@ -119,9 +119,9 @@ class TestHistograms:
                     logger.log_tabular("Y")
                 logger.dump_tabular()
         reader = read(output_dir)
-        sums = [(event.step, event.histogram_value.sum) for event in reader.Histograms("X")]
+        sums = [(event.step, event.histogram_value.sum) for event in reader.Histograms("values/X")]
         assert sums == [(0, 0.0), (1, 1.0)]
-        assert [(event.step, event.histogram_value.num) for event in reader.Histograms("Y")] == [(1, 4)]
+        assert [(event.step, event.histogram_value.num) for event in reader.Histograms("values/Y")] == [(1, 4)]
 
     def test_what_is_no_number_is_left_out(self, output_dir: str) -> None:
         with EpochLogger(output_dir, sinks=["tensorboard"]) as logger:
@@ -132,8 +132,8 @@ class TestHistograms:
                 logger.log_tabular("Nothing")
             logger.dump_tabular()
         reader = read(output_dir)
-        assert reader.Tags()["histograms"] == ["X"]
-        found = reader.Histograms("X")[0].histogram_value
+        assert reader.Tags()["histograms"] == ["values/X"]
+        found = reader.Histograms("values/X")[0].histogram_value
         assert (found.num, found.min, found.max, found.sum) == (2, 1.0, 3.0, 4.0)
 
     def test_a_dropped_row_leaves_none_behind(self, output_dir: str) -> None:
@@ -209,7 +209,7 @@ class TestRunsAfterOthers:
         assert [step for step, _ in scalars(output_dir, "X")] == [0, 10, 20, 30, 40, 50]
         train(output_dir, 5, 0.5, resume=True).close()
         assert scalars(output_dir, "X") == [(0, 0.0), (10, 1.0), (20, 2.0), (30, 3.5), (40, 4.5)]
-        drawn = [(event.step, event.histogram_value.sum) for event in read(output_dir).Histograms("X")]
+        drawn = [(event.step, event.histogram_value.sum) for event in read(output_dir).Histograms("values/X")]
         assert drawn == [(0, 0.0), (10, 1.0), (20, 2.0), (30, 3.5), (40, 4.5)]
         assert hyperparameters(output_dir)[0] == {"shift": 0.0}  # TensorBoard keeps to the first
         texts = read(output_dir).Tensors("config/text_summary")
@@ -261,7 +261,7 @@ class TestWritersOfTheUser:
         writer.add_scalar("mine", 5.0, 1)
         writer.close()
         reader = read(str(tmp_path), "mine")
-        assert reader.Tags()["scalars"] == ["X", "mine"] and reader.Tags()["histograms"] == ["X"]
+        assert reader.Tags()["scalars"] == ["X", "mine"] and reader.Tags()["histograms"] == ["values/X"]
         assert metadata.SESSION_START_INFO_TAG in reader.PluginTagToContent("hparams")
         assert not os.path.exists(f"{output_dir}/tensorboard")
 
@@ -284,7 +284,7 @@ class TestPackages:
         killed = train(output_dir, 6, 0.0, resume=False)
         train(output_dir, 5, 0.5, resume=True).close()
         assert scalars(output_dir, "X") == [(0, 0.0), (10, 1.0), (20, 2.0), (30, 3.5), (40, 4.5)]
-        drawn = [(event.step, event.histogram_value.num) for event in read(output_dir).Histograms("X")]
+        drawn = [(event.step, event.histogram_value.num) for event in read(output_dir).Histograms("values/X")]
         assert drawn == [(step, 1) for step in (0, 10, 20, 30, 40)]
         assert hyperparameters(output_dir)[0] == {"shift": 0.0}
         killed.close()

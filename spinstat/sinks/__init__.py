@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from .base import Run, Sink
+from .csv import CsvSink
+from .jsonl import JsonlSink
+from .mlflow import MlflowSink
 from .opening import Named, Sinks, make_sinks
 from .tensorboard import TensorBoardSink
+from .wandb import WandbSink
 
-__all__ = ["Named", "Run", "Sink", "Sinks", "TensorBoardSink", "make_sinks"]
+__all__ = [
+    "CsvSink",
+    "JsonlSink",
+    "MlflowSink",
+    "Named",
+    "Run",
+    "Sink",
+    "Sinks",
+    "TensorBoardSink",
+    "WandbSink",
+    "make_sinks",
+]

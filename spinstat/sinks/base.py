@@ -24,12 +24,14 @@ class Run:
         resumed: whether the logger goes on with a run that was in the folder.
         rows: how many rows were dumped before the first that the sink will get: 0 for a new run. What a sink
             holds of later rows was written after the checkpoint, and will come again.
+        columns: the names of the columns then; empty for a new run.
     """
 
     folder: str
     exp_name: str | None
     resumed: bool
     rows: int
+    columns: tuple[str, ...] = ()
 
     def read_note(self, name: str) -> dict[str, Any]:
         """What `write_note` has kept under that name in an earlier process; empty for nothing."""

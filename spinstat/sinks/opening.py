@@ -15,6 +15,10 @@ from .base import OwnSink, Run
 # By name: the module in this package and the class.
 BUILT_IN = {
     "tensorboard": "TensorBoardSink",
+    "jsonl": "JsonlSink",
+    "csv": "CsvSink",
+    "wandb": "WandbSink",
+    "mlflow": "MlflowSink",
 }
 
 
@@ -113,8 +117,9 @@ class Sinks:
         self._each("take the configuration", "save_config", json.loads(text))
 
     def close(self) -> None:
-        """Close all."""
+        """Close all; those with rows that wait for a disk may be closed again."""
         self._each("close", "close")
+        self._open = [named for named in self._open if isinstance(named.sink, OwnSink)]
 
     def _each(self, task: str, method: str, *args: object) -> None:
         if os.getpid() != self._process:

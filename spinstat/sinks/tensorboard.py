@@ -10,13 +10,13 @@ from typing import Any
 from ..files import move_folder_aside
 from ..histogram import Histogram
 from ..row import Row
-from ..terminal import warn
 from .base import OwnSink, Run, has_package, missing
 from .flat import flatten
+from .steps import Steps
 
 FOLDER = "tensorboard"
+HISTOGRAMS = "values/"  # before the key: a tag may not be that of a scalar too
 _numbers = itertools.count()
-STEPS = ("TotalEnvInteracts", "Epoch")  # the first of them that the first row has
 
 
 class TensorBoardSink(OwnSink):
@@ -34,7 +34,8 @@ class TensorBoardSink(OwnSink):
     Args:
         step: the column that is the x axis. None: TotalEnvInteracts if the first row has it, else Epoch, else
             the number of the row. A later row where it is blank or no number has the step of the row before.
-        histograms: of the values stored on rank 0 for the keys that are logged; needs keep_values=True.
+        histograms: of the values stored on rank 0 for the keys that are logged, as "values/<key>"; there are
+            none with keep_values=False.
         writer: a SummaryWriter of your own, or an object with its methods, instead of one made here.
             It is flushed after each row and left open, and a resume does not touch it.
     """
@@ -44,10 +45,8 @@ class TensorBoardSink(OwnSink):
     def __init__(self, *, step: str | None = None, histograms: bool = True, writer: Any = None) -> None:
         super().__init__(step=step, histograms=histograms, writer=writer)
         self.wants_histograms = histograms
-        self._wanted = step
-        self._column: str | None = None  # of the step, when the first row has been seen
-        self._began = False
-        self._step = 0
+        self._steps = Steps(self.name, step)
+        self._step = 0  # of the last row
         self._waiting: list[Row] = []
         self._config: object = None  # until it is written
         self._writer = writer
@@ -61,11 +60,11 @@ class TensorBoardSink(OwnSink):
     def open_run(self, run: Run) -> None:
         """Begin a run, or go on with one."""
         super().open_run(run)
-        if self._is_own and not run.resumed:
-            try:
-                move_folder_aside(os.path.join(run.folder, FOLDER))
-            except FileNotFoundError:  # mostly
-                return
+        if self._is_own:
+            _writer_class()  # which takes seconds to load: better here than with the first row
+            folder = os.path.join(run.folder, FOLDER)
+            if not run.resumed and os.path.lexists(folder):
+                move_folder_aside(folder)
 
     def save_config(self, config: object) -> None:
         """Keep the configuration, which is written with the next row."""
@@ -87,7 +86,7 @@ class TensorBoardSink(OwnSink):
             raise
 
     def _write_row(self, row: Row) -> None:
-        step = self._step_of(row)
+        step = self._step = self._steps.of(row)
         numbers = {
             column: value
             for column, value in zip(row.columns, row.values, strict=True)
@@ -100,26 +99,8 @@ class TensorBoardSink(OwnSink):
         for column, value in numbers.items():
             writer.add_scalar(column, float(value), step)
         for key, histogram in row.histograms.items():
-            _add_histogram(writer, key, histogram, step)
+            _add_histogram(writer, HISTOGRAMS + key, histogram, step)
         self._flush()
-
-    def _step_of(self, row: Row) -> int:
-        cells = dict(zip(row.columns, row.values, strict=True))
-        if not self._began:
-            self._began = True
-            columns = STEPS if self._wanted is None else (self._wanted,)
-            self._column = next((name for name in columns if _as_step(cells.get(name)) is not None), None)
-            if self._wanted is not None and self._column is None:
-                warn(
-                    f"the step of the sink {self.name} is to be {self._wanted!r}, of which the first row has "
-                    "no number: it is the number of the row instead"
-                )
-        if self._column is None:
-            return row.number
-        step = _as_step(cells.get(self._column))
-        if step is not None:
-            self._step = step
-        return self._step
 
     def _open_writer(self, step: int) -> Any:
         """The writer, made with the first row: what it purges after a resume depends on that row's step."""
@@ -160,31 +141,31 @@ class TensorBoardSink(OwnSink):
                 self._writer = None
 
 
-def _as_step(value: object) -> int | None:
-    """A number as an int; None for what is no step."""
-    if isinstance(value, int):
-        return int(value) if abs(value) < 1 << 63 else None
-    return int(value) if isinstance(value, float) and abs(value) < 2.0**63 else None
-
-
 def _package() -> str | None:
     if has_package("torch") and has_package("tensorboard"):
         return "torch"
     return "tensorboardX" if has_package("tensorboardX") else None
 
 
-def _make_writer(folder: str, purge_step: int | None) -> Any:
+def _writer_class() -> Any:
     if _package() == "torch":
         from torch.utils.tensorboard import SummaryWriter
 
-        return SummaryWriter(folder, purge_step=purge_step)
+        return SummaryWriter
     import tensorboardX
 
+    return tensorboardX.SummaryWriter
+
+
+def _make_writer(folder: str, purge_step: int | None) -> Any:
+    writer_class = _writer_class()
+    if _package() == "torch":
+        return writer_class(folder, purge_step=purge_step)
     # Its thread ends in silence when the disk is full, and a bounded queue would then stop the run. Its
     # flush() does not wait for the thread: that writes within a second. And it would write over a file that
     # was begun in the same second.
     suffix = f".{os.getpid()}.{next(_numbers)}"
-    return tensorboardX.SummaryWriter(
+    return writer_class(
         folder, purge_step=purge_step, max_queue=0, flush_secs=1, filename_suffix=suffix
     )
 

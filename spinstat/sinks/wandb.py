@@ -1,0 +1,100 @@
+"""The sink "wandb": a run of Weights & Biases."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ..row import Row
+from .base import OwnSink, Run, has_package, missing
+from .steps import Steps
+
+ROW = "spinstat/row"
+RESUMED = "spinstat/resumed"
+
+
+class WandbSink(OwnSink):
+    """Logs each row to a run of its own, with the folder's name as its name and exp_name as its group.
+
+    The columns of a row are logged as they are, with its number as "spinstat/row", and histograms of the
+    stored values as "values/<key>". The column that is the step becomes the x axis. save_config goes into the
+    run's config. W&B keeps its files in output_dir/wandb/, and its own settings hold (WANDB_MODE=offline).
+
+    A resumed run of training goes on with the same run of W&B. What that holds of rows after the checkpoint
+    cannot be taken back: so each row from there on has "spinstat/resumed", 1 after the first resume, 2 after
+    the second. Of two rows with the same "spinstat/row", the one with the greater (or any) "spinstat/resumed"
+    is that of progress.txt.
+
+    Args:
+        step: the column that is the x axis. None: TotalEnvInteracts if the first row has it, else Epoch, else
+            the number of the row.
+        histograms: of the values stored on rank 0 for the keys that are logged.
+        run: a run that you have begun yourself, which is logged to and stays open.
+        options: for wandb.init: project, entity, mode, tags, ...
+    """
+
+    name = "wandb"
+
+    def __init__(
+        self, *, step: str | None = None, histograms: bool = True, run: Any = None, **options: Any
+    ) -> None:
+        super().__init__(step=step, histograms=histograms, run=run, **options)
+        self.wants_histograms = histograms
+        self._steps = Steps(self.name, step)
+        self._init = options
+        self._own = run is None
+        self._wandb: Any = run
+        self._resumed = 0
+
+    def check(self) -> None:
+        """Raise ImportError where wandb is not installed."""
+        if not has_package("wandb"):
+            raise missing(self.name, "wandb", "wandb")
+
+    def open_run(self, run: Run) -> None:
+        """Begin a run of W&B, or go on with the one that was begun here."""
+        super().open_run(run)
+        note = run.read_note(self.name) if run.resumed else {}
+        if note:
+            self._resumed = note["resumed"] + 1
+        if self._own:
+            import wandb
+
+            options: dict[str, Any] = {"dir": run.folder, "name": os.path.basename(run.folder)}
+            options |= {"group": run.exp_name, "reinit": "create_new"}  # beside a run of the script's own
+            options |= self._init
+            if note:
+                options |= {"id": note["id"], "resume": "allow"}
+            self._wandb = wandb.init(**options)
+        run.write_note(self.name, id=self._wandb.id, resumed=self._resumed)
+
+    def save_config(self, config: object) -> None:
+        """Set the run's config."""
+        entries = config if isinstance(config, dict) else {"config": config}
+        self._wandb.config.update(entries, allow_val_change=True)
+
+    def write(self, row: Row) -> None:
+        """Log a row."""
+        if self._steps.is_first():
+            self._steps.of(row)
+            self._wandb.define_metric("*", step_metric=self._steps.column or ROW)
+        cells = zip(row.columns, row.values, strict=True)
+        data: dict[str, Any] = {column: value for column, value in cells if value is not None}
+        data[ROW] = row.number
+        if self._resumed:
+            data[RESUMED] = self._resumed
+        if row.histograms:
+            import wandb
+
+            for key, histogram in row.histograms.items():
+                pair = (np.array(histogram.counts), np.array(histogram.edges))
+                data[f"values/{key}"] = wandb.Histogram(np_histogram=pair)
+        self._wandb.log(data)
+
+    def close(self) -> None:
+        """Finish the run that was begun here."""
+        if self._own and self._wandb is not None:
+            self._wandb.finish()
+            self._wandb = None
