@@ -33,7 +33,7 @@ def of_key(key: str | None) -> str:
 def reject(x: object, key: str | None, why: str = "") -> NoReturn:
     """Raise the TypeError for a value that is no real number, naming its key, its type and the way out."""
     what = type(x).__module__ + "." + type(x).__qualname__
-    if isinstance(x, np.ndarray):
+    if issubclass(type(x), np.ndarray):  # a mock may say that it is one
         what += f" of dtype {x.dtype}"
     why = f": {why}" if why else ""
     raise TypeError(
@@ -125,7 +125,7 @@ def as_real(x: Any, key: str | None = None) -> tuple[Array, Array | None]:
     mask = None
     if is_tensor(x):
         return _from_torch(x, key), None
-    if isinstance(x, np.ma.MaskedArray):
+    if issubclass(type(x), np.ma.MaskedArray):
         mask = None if x.mask is np.ma.nomask else np.asarray(x.mask)
         array = np.asarray(x.data)
     else:
@@ -164,7 +164,7 @@ def kept(x: Any) -> Any:
 
 def snapshot(x: Any) -> Any:
     """A copy of an array or tensor, and of those in lists and tuples; anything else as it is."""
-    if isinstance(x, np.ndarray):
+    if issubclass(type(x), np.ndarray):
         return x.copy()
     if is_tensor(x):
         return x.detach().clone()
@@ -194,15 +194,17 @@ def _converted(arrays: list[Array], dtypes: list[np.dtype[Any]]) -> Iterator[lis
     """Contiguous pieces of arrays of one shape, converted."""
     flags: Any = ["external_loop", "buffered", "zerosize_ok"]
     # "unsafe" lets uint64 and longdouble round to float64, which is what is promised for them; a longdouble
-    # beyond float64 becomes an infinity, and is counted as one.
-    pieces: Any = np.nditer(
-        arrays, flags, [["readonly"]] * len(arrays), op_dtypes=dtypes, casting="unsafe", buffersize=BLOCK
-    )
-    with pieces, np.errstate(over="ignore"):
-        for piece in pieces:
-            found = piece if isinstance(piece, tuple) else (piece,)
-            if found[0].size:
-                yield [np.ascontiguousarray(part) for part in found]
+    # beyond float64 becomes an infinity, and is counted as one; one whose bits are no number becomes NaN. The
+    # first elements are converted when the iterator is made.
+    with np.errstate(over="ignore", invalid="ignore"):
+        pieces: Any = np.nditer(
+            arrays, flags, [["readonly"]] * len(arrays), op_dtypes=dtypes, casting="unsafe", buffersize=BLOCK
+        )
+        with pieces:
+            for piece in pieces:
+                found = piece if isinstance(piece, tuple) else (piece,)
+                if found[0].size:
+                    yield [np.ascontiguousarray(part) for part in found]
 
 
 def device_moments(x: Any) -> Any:

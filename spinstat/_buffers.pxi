@@ -101,15 +101,16 @@ cdef bint kernel_dtype(const Py_buffer *view, spin_dtype *dtype) noexcept:
     """Whether the kernels read this buffer as it lies."""
     cdef const char *code = view.format
     cdef Py_ssize_t size = view.itemsize
-    if code == NULL or (view.len > 0 and <size_t>view.buf % <size_t>size != 0):
+    # No reader has to believe an exporter whose items are not of their format's size.
+    if code == NULL or size <= 0 or (view.len > 0 and <size_t>view.buf % <size_t>size != 0):
         return False
     if code[0] == c'@' or code[0] == c'=':
         code += 1
     if strlen(code) != 1:
         return False
-    if code[0] == c'd':
+    if code[0] == c'd' and size == 8:
         dtype[0] = SPIN_FLOAT64
-    elif code[0] == c'f':
+    elif code[0] == c'f' and size == 4:
         dtype[0] = SPIN_FLOAT32
     elif code[0] in (c'i', c'l', c'q', c'n'):
         if size == 8:

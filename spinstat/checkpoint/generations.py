@@ -44,7 +44,7 @@ class Shelf:
         for number in self._numbers(_RECORD):
             path = record_path(self.folder, number)
             try:
-                _check_record(os.lstat(path))
+                check_record(os.lstat(path))
                 with open(path, encoding="utf-8") as file:
                     found.append(Record.from_json(file.read(), number))
             except FileNotFoundError:  # a run that goes on there has just removed it
@@ -144,7 +144,7 @@ class Shelf:
                 remove_tree(os.path.join(self.folder, name))
 
 
-def _check_record(status: os.stat_result) -> None:
+def check_record(status: os.stat_result) -> None:
     """Raise ValueError for what cannot be a record: a folder may come from somebody else."""
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is a link, or no file")

@@ -16,11 +16,14 @@ from .pickles import Digest, digest_of
 # do not take for a model. A record comes with its folder,
 # maybe from a stranger: no other name in it is ever opened or written.
 _FILE = re.compile(
-    r"vars(-?\d+)?\.pkl|pyt_save/model(-?\d+)?\.pt|tf1_save(-?\d+)?/.+|pyt_save/weights(-?\d+)?\.safetensors"
+    r"vars(-?\d{1,200})?\.pkl|pyt_save/model(-?\d{1,200})?\.pt|tf1_save(-?\d{1,200})?/.+"
+    r"|pyt_save/weights(-?\d{1,200})?\.safetensors"
 )
-_FOLDER = re.compile(r"tf1_save(-?\d+)?")
+_FOLDER = re.compile(r"tf1_save(-?\d{1,200})?")
 VARS, RANDOM = "vars", "random"  # names of stored files: the state, and that of the random generators
 _STORED = re.compile(r"[a-z]+(-\d+)?")
+_ITR = re.compile(r"(-?\d{1,200})?")
+END_OF_TIME = 2.0**37  # seconds since 1970: some thousand years, which every C library can name
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ class Resume:
         """Read it back from a record."""
         lines = fields["lines"]
         return cls(
-            rows=int(fields["rows"]),
-            lines=None if lines is None else int(lines),
+            rows=count(fields["rows"]),
+            lines=None if lines is None else count(lines),
             columns=[str(column) for column in fields["columns"]],
             serial=int(fields["serial"]),
             size=int(fields["size"]),
@@ -110,12 +113,16 @@ class Record:
                 values={str(name): float(value) for name, value in fields["values"].items()},
                 resume=None if fields["resume"] is None else Resume.from_fields(fields["resume"]),
             )
-        except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
             raise ValueError(f"not a record of a checkpoint: {error!r}") from error
         record._check()
         return record
 
     def _check(self) -> None:
+        if not _ITR.fullmatch(self.itr):
+            raise ValueError(f"{self.itr!r} is no number of a checkpoint")
+        if not abs(self.time) < END_OF_TIME:
+            raise ValueError(f"{self.time} is no time of a checkpoint")
         for name in self.files:
             if not _is_known(name):
                 raise ValueError(f"{name!r} is no file of a checkpoint")
@@ -155,9 +162,17 @@ def folder_of(name: str) -> str | None:
     return top if _FOLDER.fullmatch(top) else None
 
 
+def count(number: Any) -> int:
+    """A number of rows or bytes from a record. Raises ValueError where it is none."""
+    found = int(number)
+    if not 0 <= found < 2**63:
+        raise ValueError(f"{number!r} is no number of rows or bytes")
+    return found
+
+
 def _files(fields: Mapping[str, Any]) -> dict[str, StoredFile]:
     return {
-        str(name): StoredFile(str(file["stored"]), int(file["size"]), str(file["sha256"]))
+        str(name): StoredFile(str(file["stored"]), count(file["size"]), str(file["sha256"]))
         for name, file in fields.items()
     }
 

@@ -15,10 +15,10 @@ from ..files import write_atomic
 from ..terminal import warn
 from ..unpickling import load_pickle
 from .drafts import write_record, write_whole
-from .generations import Shelf
+from .generations import Shelf, check_record
 from .lookup import Checkpoint, checkpoint_of
 from .random_state import restore_random_state
-from .record import RANDOM, VARS, Record, Resume
+from .record import RANDOM, VARS, Record, Resume, count
 
 
 @dataclass(frozen=True)
@@ -193,15 +193,17 @@ def _start_path(shelf: Shelf) -> str:
 
 def read_start(shelf: Shelf) -> Start | None:
     """Where the run began; None where nothing says so."""
+    path = _start_path(shelf)
     try:
-        with open(_start_path(shelf), encoding="utf-8") as file:
+        check_record(os.lstat(path))
+        with open(path, encoding="utf-8") as file:
             fields = json.load(file)
         columns = [str(column) for column in fields["columns"]]
-        return Start(int(fields["after"]), int(fields["lines"]), columns)
+        return Start(int(fields["after"]), count(fields["lines"]), columns)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as error:
-        warn(f"{_start_path(shelf)} is left out: {error!r}")
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        warn(f"{path} is left out: {error!r}")
         return None
 
 
@@ -234,11 +236,12 @@ def cut_rows(path: str, lines: int, columns: Sequence[str], backup: bool = False
     Raises:
         OSError: it cannot be read or written.
     """
-    try:
+    data = b""
+    if os.path.isfile(path):  # nothing can be cut from a device or a pipe, and reading one may wait for ever
         with open(path, "rb") as file:
             data = file.read()
-    except FileNotFoundError:
-        data = b""
+    elif os.path.exists(path):
+        return
     whole = data.split(b"\n")[:-1]
     if len(whole) < lines:
         warn(f"{path} has {len(whole)} lines, with the checkpoint it had {lines}; it is continued as it is")
