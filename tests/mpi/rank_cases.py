@@ -428,6 +428,105 @@ def case_1000_loggers_share_what_mpi_has_few_of(job: Job) -> None:
     job.mismatch(lambda: [loggers[job.rank].store(X=1.0), loggers[job.rank].log_tabular("X")])
 
 
+# -- quantiles
+# ------------------------------------------------------------------------------------------------------
+
+
+def log_quantiles(logger: EpochLogger, key: str, quantiles: tuple[float, ...]) -> list[float]:
+    """Log the mean, the count and quantiles of a key: the last two."""
+    logger.log_tabular(key, average_only=True, with_count=True, quantiles=quantiles)
+    return list(row_of(logger).values())[-1 - len(quantiles) :]
+
+
+def case_quantiles_are_numpys_of_the_values_of_all_ranks(job: Job) -> None:
+    logger = job.logger()
+    for epoch in range(2):
+        mine = np.random.default_rng([job.rank, epoch]).normal(size=1000 * job.rank + 7)
+        for value in mine[:5]:
+            logger.store(X=value)
+        logger.store(X=mine[5:])
+        found = log_quantiles(logger, "X", (0.0, 0.05, 1 / 3, 0.95, 1.0))
+        everyones = np.concatenate(job.gather(mine))
+        assert found == [len(everyones), *np.quantile(everyones, (0.0, 0.05, 1 / 3, 0.95, 1.0)).tolist()]
+        assert logger.last_row_info["X"].count == len(everyones)
+        logger.dump_tabular()
+    last = job.size - 1
+    if job.rank == last:
+        logger.store(Y=[5.0, float("inf"), 3.0])
+    assert log_quantiles(logger, "Y", (0.0, 0.5, 1.0)) == [3, 3.0, 5.0, float("inf")]
+
+
+def case_quantiles_of_more_values_than_travel_are_alike_and_within_the_bound(job: Job) -> None:
+    logger = job.logger()
+    mine = np.random.default_rng(job.rank).exponential(size=100_000 + job.rank) + job.rank
+    logger.store(X=mine)
+    quantiles = (0.0, 0.01, 0.5, 0.99, 1.0)
+    count, *found = log_quantiles(logger, "X", quantiles)
+    assert job.same_everywhere(found)
+    everyones = np.sort(np.concatenate(job.gather(mine)))
+    assert count == len(everyones)
+    # On one rank exactly, on more by a place or two for each rank and 65,536 values.
+    off = job.size * (-(-len(everyones) // 65_536) // 2) if job.size > 1 else 0
+    for quantile, value in zip(quantiles, found, strict=True):
+        place = quantile * (len(everyones) - 1)
+        low, high = max(int(place) - off, 0), min(int(place) + 1 + off, len(everyones) - 1)
+        assert everyones[low] <= value <= everyones[high]
+    assert (found[0], found[-1]) == (everyones[0], everyones[-1])
+
+
+def case_quantiles_of_70_keys_in_a_batch(job: Job) -> None:
+    logger = job.logger(batch=True)
+    for i in range(70):
+        logger.store({f"key{i}": np.arange(30_000.0 if i == 3 else 5.0) + i + job.rank})
+        if i % 2:
+            logger.log_tabular(f"key{i}", average_only=True, quantiles=(0.5,))
+        else:
+            logger.log_tabular(f"key{i}", average_only=True)
+    logger.dump_tabular()
+    if job.rank == 0:
+        row = rows_in_file(logger)[0]
+        assert sum(column.startswith("Q50") for column in row) == 35
+        assert float(row["Q50key7"]) == 7 + 2 + (job.size - 1) / 2
+        assert abs(float(row["Q50key3"]) - (3 + 14999.5 + (job.size - 1) / 2)) <= 2 * job.size
+
+
+def case_each_rank_may_ask_for_other_quantiles_but_not_one_alone(job: Job) -> None:
+    logger = job.logger()
+    logger.store(X=[job.rank, 10.0])
+    everyones = [value for rank in range(job.size) for value in (rank, 10.0)]
+    quantile = 0.25 if job.rank == 0 else 0.75
+    assert log_quantiles(logger, "X", (quantile,)) == [len(everyones), np.quantile(everyones, quantile)]
+    logger.dump_tabular()
+    logger.store(X=1.0)
+    job.mismatch(lambda: log_quantiles(logger, "X", (0.5,) if job.rank == 0 else ()))
+    logger.dump_tabular()
+    logger.store(X=float(job.rank))
+    assert log_quantiles(logger, "X", (1.0,)) == [job.size, job.size - 1.0]
+
+
+def case_what_one_rank_has_no_more_makes_quantiles_nan_on_all(job: Job) -> None:
+    logger = job.logger()
+    mine = np.arange(5.0)
+    logger.store(X=mine)
+    if job.rank == job.size - 1:
+        mine[2] = 9.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        count, median = log_quantiles(logger, "X", (0.5,))
+    assert (count, row_of(logger)["X"]) == (5 * job.size, 2.0)
+    assert np.isnan(median)
+    assert len(caught) == (job.rank == 0)
+    unkept = job.logger(keep_values=False)
+    unkept.store(X=1.0)
+    try:
+        log_quantiles(unkept, "X", (0.5,))
+    except ValueError as error:
+        refused = str(error)
+    assert "keep_values=True" in refused
+    unkept.log_tabular("X", average_only=True)
+    assert row_of(unkept) == {"X": 1.0}
+
+
 # -- communicators
 # -------------------------------------------------------------------------------------------------
 
