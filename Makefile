@@ -44,7 +44,7 @@ types: $(VENV)/.checked-with
 	.ci/types
 
 docs: $(VENV)/.checked-with
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel:
 	$(PYTHON) .ci/wheel.py

@@ -37,8 +37,8 @@ class EpochLogger(EpochStore, Logger):
     whatever their shape.
 
     Args:
-        output_dir, output_fname, exp_name, comm, quiet, precision, console, new_keys, resume, sinks,
-            keep_last, keep_every, keep_best: as Logger's.
+        output_dir, output_fname, exp_name, comm, quiet, precision, console, new_keys: as Logger's.
+        resume, sinks, keep_last, keep_every, keep_best: as Logger's.
         keep_values: keep what is stored for `epoch_dict` until its key is logged, 8 bytes a value. False:
             keep only the moments; memory stays the same however many values come.
         strict_keys: a key without values on any rank is a KeyError on all, instead of nan and a warning.

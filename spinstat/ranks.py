@@ -90,8 +90,7 @@ def mpi_statistics_scalar(x: Any, with_min_and_max: bool = False) -> tuple[float
 
     Args:
         x: an array, tensor, list or tuple of any shape, which counts by its elements, or a number. Ranks may
-        have
-            unequal numbers of values, or none.
+            have unequal numbers of values, or none.
         with_min_and_max: also give the least and the greatest value.
 
     Returns:

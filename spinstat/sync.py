@@ -33,8 +33,7 @@ def mpi_avg_grads(module: torch.nn.Module) -> None:
 
     Args:
         module: a module with the same parameters on every rank. The mean is taken in float64 where any of
-        them is, else
-            in float32.
+            them is, else in float32.
     """
     import torch
 

@@ -9,6 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test fails for being slow: other work may share the machine.
+settings.register_profile("spinstat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("spinstat")
 
 ROOT = Path(__file__).resolve().parent.parent
 
