@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .regular import RegularRows, regular_rows
 from .row import unescape
 
 Column = npt.NDArray[Any]
@@ -71,21 +72,26 @@ def parse(data: bytes, delimiter: str, wanted: Collection[str] | None = None) ->
     whole = text[: text.rfind("\n") + 1]
     if len(whole) < len(text):
         notes.add(whole.count("\n") + 1, "does not end, so it may be half written: skipped")
-    rows: Iterable[tuple[int, list[str]]]
+    blocks: Sequence[_Block | _RegularBlock]
     if delimiter == "," and '"' in whole:
-        rows = _quoted(whole, notes)
+        blocks = _blocks(_quoted(whole, notes), delimiter, notes)
     else:
-        lines = whole.replace("\r\n", "\n").split("\n")[:-1]
-        rows = enumerate((line.split(delimiter) for line in lines), 1)
-    blocks = _blocks(rows, delimiter, notes)
+        if "\r" in whole:
+            whole = whole.replace("\r\n", "\n")
+        blocks = _regular(whole, delimiter, notes) or _blocks(_split(whole, delimiter), delimiter, notes)
     names = tuple(dict.fromkeys(name for block in blocks for name in block.names))
-    numbers = [line for block in blocks for line in block.lines]
+    numbers: Sequence[int] = [line for block in blocks for line in block.lines]
     strict = "_" in whole[whole.find("\n") + 1 :] or not whole.isascii()
     columns = {
         name: _values(name, _cells(name, blocks), numbers, strict, notes)
         for name in names if wanted is None or name in wanted
     }
     return Table(names, len(numbers), columns, notes.texts())
+
+
+def _split(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The number and the cells of each line."""
+    return enumerate((line.split(delimiter) for line in text.split("\n")[:-1]), 1)
 
 
 def _quoted(text: str, notes: _Notes) -> Iterator[tuple[int, list[str]]]:
@@ -111,6 +117,30 @@ class _Block:
         self.names = names
         self.lines: list[int] = []
         self.cells: list[str] = []  # of all rows, one after the other
+
+    def column(self, at: int) -> list[str]:
+        """The cells of a column."""
+        return self.cells[at :: len(self.names)]
+
+
+class _RegularBlock:
+    """The same, of rows that are all alike."""
+
+    def __init__(self, names: list[str], rows: RegularRows) -> None:
+        self.names = names
+        self.lines = range(2, len(rows) + 2)
+        self.column = rows.column
+
+
+def _regular(text: str, delimiter: str, notes: _Notes) -> list[_RegularBlock]:
+    """The only block of a text where each line below the header has as many cells and begins as numbers do.
+
+    Empty where that is not so; `_blocks` then finds the same as here, and whatever else there is, slower.
+    """
+    header = text[: text.find("\n") + 1]
+    cells = header[:-1].split(delimiter)
+    rows = regular_rows(text, len(header), delimiter, len(cells), _BEGINNINGS)
+    return [] if rows is None else [_RegularBlock(_names(1, cells, delimiter, notes), rows)]
 
 
 def _blocks(rows: Iterable[tuple[int, list[str]]], delimiter: str, notes: _Notes) -> list[_Block]:
@@ -172,18 +202,17 @@ def _number(cell: str) -> float | None:
     return _TRUTH.get(cell)
 
 
-def _cells(name: str, blocks: list[_Block]) -> list[str]:
+def _cells(name: str, blocks: Sequence[_Block | _RegularBlock]) -> list[str]:
     cells: list[str] = []
     for block in blocks:
         if name in block.names:
-            at = block.names.index(name)
-            cells += block.cells[at :: len(block.names)]
+            cells += block.column(block.names.index(name))
         else:
             cells += [""] * len(block.lines)
     return cells
 
 
-def _values(name: str, cells: list[str], lines: list[int], strict: bool, notes: _Notes) -> Column:
+def _values(name: str, cells: list[str], lines: Sequence[int], strict: bool, notes: _Notes) -> Column:
     """The array of a column's cells.
 
     strict: there may be what int() and float() take and is no number here: 1_0, digits of other scripts.
