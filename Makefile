@@ -1,6 +1,7 @@
 # make demo    train PPO on two ranks, then reload the policy in a new process and evaluate it
 # make test    the test suite; PYTEST_ARGS="-k ranks -x" passes options on
-# make bench   the benchmarks, each with its figures beside its floors; BENCH_ARGS=--quick for a first look
+# make bench   the benchmarks beside what one would take instead (in .venv-bench, some 3 GB), each figure beside its
+#              floor, written to benchmarks/results/; BENCH_ARGS=--quick for a first look, BENCH_ARGS="store ranks" for some
 # make types   mypy, the extension's stub, pyright, ruff
 # make docs    the documentation as a site in build/site; whatever warns fails
 # make wheel   sdist and wheel in build/wheel, tested on the oldest and the newest NumPy outside of the checkout
@@ -19,7 +20,7 @@ VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BUILT_FROM := setup.py pyproject.toml $(wildcard csrc/*.[ch] spinstat/*.pyx spinstat/*.pxi spinstat/*.pxd)
-BENCHMARKS := store moments logger ranks
+BENCH := .venv-bench
 
 # mpiexec comes with the mpich package and lies in the environment.
 export PATH := $(BIN):$(PATH)
@@ -37,8 +38,8 @@ demo: $(VENV)/.built
 test: $(VENV)/.tested-with
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-bench: $(VENV)/.tested-with
-	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name $(BENCH_ARGS); done
+bench: $(BENCH)/.built
+	$(BENCH)/bin/python -m benchmarks $(BENCH_ARGS)
 
 types: $(VENV)/.checked-with
 	.ci/types
@@ -77,6 +78,16 @@ $(VENV)/.built: $(BUILT_FROM) | $(VENV)/.demo-with
 # After .built, never beside it: two pips at once would spoil one environment.
 $(VENV)/.tested-with: requirements-test.txt requirements-demo.txt | $(VENV)/.built
 	$(PIP) -r requirements-test.txt
+	touch $@
+
+# An environment of its own: what is compared asks for other versions than the tests do.
+$(BENCH)/.installed: requirements-bench.txt | $(VENV)/.python
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	touch $@
+
+$(BENCH)/.built: $(BUILT_FROM) $(BENCH)/.installed
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 $(VENV)/.checked-with: requirements-check.txt requirements-test.txt requirements-demo.txt | $(VENV)/.tested-with

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from . import common, native
+from . import common, machine, native
 from .common import clock
 from .lists import ListLogger
 
@@ -216,12 +216,12 @@ def measure(case: Case, rounds: int, loop_cost: float) -> dict[str, list[float]]
     return common.interleave(samples, rounds)
 
 
-def calibrate(loop: Loop) -> int:
-    """How many passes of a loop take about SECONDS."""
-    loop(100)
+def calibrate(loop: Loop, passes: int = 100) -> int:
+    """How many passes of a loop take about SECONDS, judged by some passes."""
+    loop(passes)
     start = clock()
-    loop(100)
-    return max(1, round(SECONDS / ((clock() - start) / 100)))
+    loop(passes)
+    return max(1, round(SECONDS / ((clock() - start) / passes)))
 
 
 def empty_loop_cost() -> float:
@@ -237,6 +237,7 @@ def empty_loop_cost() -> float:
 
 def main() -> None:
     """Measures all cases in this process, `sys.argv[1]` rounds each, and prints the medians as JSON."""
+    machine.settle()
     rounds = int(sys.argv[1])
     loop_cost = empty_loop_cost()
     found: dict[str, Any] = {}

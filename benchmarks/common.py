@@ -1,4 +1,4 @@
-"""What the benchmarks share: the header, the clock, medians of ratios, and the lines that are printed.
+"""What the benchmarks share: the clock, medians of ratios, and the Markdown that they print.
 
 How a ratio is taken: everything compared runs in one process, one after the other, over and over, forwards
 in one round and backwards in the next; each round gives one ratio, and their median is reported with its
@@ -8,24 +8,19 @@ quartiles. A slow second of the machine then slows both sides of a ratio, or spo
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
-import importlib.metadata
-import os
-import platform
-import re
+import math
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
+from . import machine
+
 SEED = 20240917
-ROOT = Path(__file__).resolve().parent.parent
 
 clock = time.process_time
 """Seconds that this process had a processor: what else runs here is not counted. One thread does it all."""
@@ -57,10 +52,13 @@ def timed(function: Callable[[], object]) -> Sample:
     return sample
 
 
-def interleave(samples: Mapping[str, Sample], rounds: int) -> dict[str, list[float]]:
+def interleave(
+    samples: Mapping[str, Sample], rounds: int, seconds: float = math.inf
+) -> dict[str, list[float]]:
     """Takes every sample once a round, in alternating order, without the garbage collector.
 
-    One round before the first is thrown away: it fills caches and lets the interpreter specialise.
+    One round before the first is thrown away: it fills caches and lets the interpreter specialise. After
+    `seconds` of the wall no further round begins, but three are taken in any case.
     Returns the times of each name, in the order of the rounds.
     """
     times: dict[str, list[float]] = {name: [] for name in samples}
@@ -68,8 +66,11 @@ def interleave(samples: Mapping[str, Sample], rounds: int) -> dict[str, list[flo
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()
+    end = time.monotonic() + seconds
     try:
         for turn in range(rounds + 1):
+            if turn > 3 and time.monotonic() > end:
+                break
             for name in names if turn % 2 else reversed(names):
                 seconds = samples[name]()
                 if turn:
@@ -96,6 +97,10 @@ class Spread:
         low, median, high = statistics.quantiles(values, n=4, method="inclusive")
         return cls(median, low, high)
 
+    def percent(self) -> float:
+        """Half the distance of the quartiles, in percent of the median."""
+        return 50 * (self.high - self.low) / self.median
+
     def text(self, unit: str = "", digits: int = 2, scale: float = 1.0) -> str:
         """The three numbers times `scale`, as they are printed."""
         median, low, high = (f"{value * scale:.{digits}f}" for value in (self.median, self.low, self.high))
@@ -112,111 +117,99 @@ def difference(of: Sequence[float], less: Sequence[float]) -> Spread:
     return Spread.of([a - b for a, b in zip(of, less, strict=True)])
 
 
-@dataclass
 class Report:
-    """Prints one line a figure and remembers which were short."""
+    """Prints Markdown: tables of figures, each beside its floor where it has one."""
 
-    passed: int = 0
-    short: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.passed = 0
+        self.short: list[str] = []
+        self._open = ""  # the kind of table that the last line belongs to
 
     def section(self, title: str) -> None:
-        """Prints a heading."""
-        print(f"\n{title}", flush=True)
+        """Prints a heading. The figures that follow make one table."""
+        self._open = ""
+        print(f"\n### {title}\n", flush=True)
 
-    def figure(self, name: str, text: str) -> None:
-        """Prints a figure that has no floor."""
-        print(f"  {name:<50} {text}", flush=True)
+    def note(self, text: str) -> None:
+        """Prints a paragraph, after a table or before one."""
+        print(f"\n{text}\n" if self._open else f"{text}\n", flush=True)
+        self._open = ""
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Prints a table of cells, the first column left, the others right."""
+        widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
+
+        def line(cells: Sequence[str]) -> str:
+            padded = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+            return f"| {' | '.join([cells[0].ljust(widths[0]), *padded])} |"
+
+        if self._open:
+            print()
+        rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+        print("\n".join([line(columns), line(rule), *map(line, rows)]), flush=True)
+        self._open = "cells"
+
+    def figure(self, name: str, text: str, floor: str = "", verdict: str = "") -> None:
+        """Prints a figure; one without `floor` is for the reader to judge."""
+        if self._open != "figures":
+            print("\n" if self._open else "", end="")
+            self._line("what", "median (quartiles)", "floor", "")
+            self._line(":" + "-" * 51, ":" + "-" * 27, ":" + "-" * 15, ":----")
+            self._open = "figures"
+        self._line(name, text, floor, verdict)
+
+    @staticmethod
+    def _line(name: str, text: str, floor: str, verdict: str) -> None:
+        print(f"| {name:<52} | {text:<28} | {floor:<16} | {verdict:<5} |", flush=True)
 
     def at_most(self, name: str, spread: Spread, floor: float, unit: str, digits: int = 2) -> None:
         """Prints a figure that passes where its median is not above `floor`."""
-        self._line(name, spread, f"at most {floor:g}{unit}", spread.median <= floor, unit, digits)
+        self._judge(name, spread.text(unit, digits), f"at most {floor:g}{unit}", spread.median <= floor)
 
     def at_least(self, name: str, spread: Spread, floor: float, unit: str, digits: int = 2) -> None:
         """Prints a figure that passes where its median is not below `floor`."""
-        self._line(name, spread, f"at least {floor:g}{unit}", spread.median >= floor, unit, digits)
+        self._judge(name, spread.text(unit, digits), f"at least {floor:g}{unit}", spread.median >= floor)
 
-    def _line(self, name: str, spread: Spread, floor: str, good: bool, unit: str, digits: int) -> None:
+    def _judge(self, name: str, text: str, floor: str, good: bool) -> None:
         if good:
             self.passed += 1
         else:
             self.short.append(name)
-        self.figure(name, f"{spread.text(unit, digits):<32} floor: {floor:<20} {'pass' if good else 'short'}")
+        self.figure(name, text, floor, "pass" if good else "short")
 
     def close(self) -> None:
         """Prints how many floors were kept, and names the others."""
         names = f": {'; '.join(self.short)}" if self.short else ""
-        print(f"\n{self.passed} pass, {len(self.short)} short{names}")
+        print(f"\n{self.passed} pass, {len(self.short)} short{names}", flush=True)
 
 
-def header(title: str, *, sources: Sequence[str], sizes: Sequence[str], packages: Sequence[str] = ()) -> None:
+def header(
+    title: str,
+    *,
+    sources: Sequence[str],
+    sizes: Sequence[str],
+    packages: Sequence[str] = (),
+    threads: str = machine.ONE_THREAD,
+) -> None:
     """Prints what a reader needs in order to judge or repeat a result.
 
     sources: what each reference is and where it comes from; sizes: how much is measured, how often.
     packages: distributions whose version is told, besides spinstat and numpy.
+    threads: how many threads and cores what is compared may use.
     """
-    import spinstat
-
-    print(title)
     rows = [
-        ("commit", commit()),
-        ("machine", f"{cpu_name()}, {os.cpu_count()} CPUs, {platform.platform()}"),
-        ("python", f"{platform.python_version()}, {platform.python_compiler()}"),
-        ("kernel", f"target {spinstat.target()}, built by {extension_compiler()}"),
-        ("packages", ", ".join(version(name) for name in ("spinstat", "numpy", *packages))),
-        ("threads", "1"),
+        ("commit", machine.commit()),
+        ("machine", machine.description()),
+        ("python", machine.python()),
+        ("kernel", f"target {machine.kernel_target()}, built by {machine.extension_compiler()}"),
+        ("flags", machine.extension_flags()),
+        ("packages", ", ".join(map(machine.version, ("spinstat", "numpy", *packages)))),
+        ("threads", threads),
         ("seed", str(SEED)),
         *(("source", text) for text in sources),
         *(("size", text) for text in sizes),
     ]
+    print(f"## {title}\n")
     for name, text in rows:
-        print(f"  {name:<9} {text}")
+        print(f"- {name}: {text}")
     sys.stdout.flush()
-
-
-def commit() -> str:
-    """The commit of the working tree, marked where files differ from it."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True
-    )
-    return done.stdout.strip() if done.returncode == 0 else "unknown (no git here)"
-
-
-def version(distribution: str) -> str:
-    """Name and version of an installed distribution."""
-    try:
-        return f"{distribution} {importlib.metadata.version(distribution)}"
-    except importlib.metadata.PackageNotFoundError:
-        return f"{distribution} not installed"
-
-
-def cpu_name() -> str:
-    """The processor as the system names it."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        found = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", info.read_text(), re.MULTILINE)
-        if found:
-            return found.group(1)
-    return platform.processor() or platform.machine()
-
-
-def extension_compiler() -> str:
-    """The compiler that left its name in spinstat's extension module."""
-    import spinstat._core
-
-    module = Path(spinstat._core.__file__).read_bytes()
-    found = re.search(rb"GCC: \([^)\0]*\) [\d.]+|clang version [\d.]+", module)
-    return found.group().decode() if found else "an unnamed compiler"
-
-
-def last_level_cache() -> int:
-    """Bytes of the largest cache that the system reports by any of its ways, 32 MiB where it reports none."""
-    found = [32 << 20]
-    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        size = re.fullmatch(r"(\d+)([KMG]?)", index.read_text().strip())
-        if size:
-            found.append(int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]])
-    for level in ("LEVEL3_CACHE_SIZE", "LEVEL4_CACHE_SIZE"):
-        with contextlib.suppress(FileNotFoundError):  # a system without getconf
-            done = subprocess.run(["getconf", level], capture_output=True, text=True)
-            found.append(int(done.stdout) if done.stdout.strip().isdigit() else 0)
-    return max(found)

@@ -1,15 +1,12 @@
-"""What an epoch's rows cost, and what importing costs. Run as `python -m benchmarks.logger [--quick]`.
+"""What an epoch's rows cost. Run as `python -m benchmarks.logger [--quick]`.
 
-Rows: log_tabular of 20 stored keys with min and max, then dump_tabular, in a process whose stdout is a file,
-beside the original's way with the same values (benchmarks/lists.py). Import: `python -X importtime` in fresh
-processes, NumPy imported first, the package's bytecode cached as an installation leaves it.
+log_tabular of 20 stored keys with min and max, then dump_tabular, in a process whose stdout is a file, beside
+the original's way with the same values (benchmarks/lists.py).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import statistics
 import subprocess
 import sys
@@ -21,19 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from . import common
+from . import common, machine
 from .common import Report, Spread
 from .lists import ListLogger
+from .machine import ROOT
 
 KEYS = [f"Quantity{i}" for i in range(20)]
 VALUES = 100  # of each key in an epoch
 ROW_FLOOR = 250.0  # microseconds
-IMPORT_FLOOR = 60.0  # milliseconds
 
 SOURCES = (
     "clock: of the wall",
     "original: a dict of lists, float32 statistics, the same table and file (benchmarks/lists.py)",
-    "import: `-X importtime`, the sum of all modules that are loaded after NumPy is",
 )
 
 
@@ -84,49 +80,23 @@ def rows_in_process(rounds: int) -> dict[str, list[float]]:
         with open(Path(folder) / "stdout.txt", "w") as stdout:
             subprocess.run(
                 [sys.executable, "-m", "benchmarks.logger", str(rounds), str(result)],
-                cwd=common.ROOT, stdout=stdout, check=True,
+                cwd=ROOT, stdout=stdout, check=True,
             )
         found: dict[str, list[float]] = json.loads(result.read_text())
         return found
 
 
-def import_milliseconds(statement: str, environment: dict[str, str]) -> float:
-    """What `statement` imports after `import numpy`, in a fresh process."""
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", f"import numpy; {statement}"],
-        cwd=common.ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=True,
-    )
-    lines = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s*(\S+)$", done.stderr, re.MULTILINE)
-    names = [name for _, name in lines]
-    if "numpy" not in names or "spinstat" not in names:
-        raise AssertionError(f"-X importtime does not name numpy and spinstat:\n{done.stderr[-500:]}")
-    return sum(int(microseconds) for microseconds, _ in lines[names.index("numpy") + 1 :]) / 1e3
-
-
-def import_times(statement: str, count: int, cached: bool = True) -> Spread:
-    """The spread over fresh processes; with the bytecode cached by a first one, or compiled by each."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    with tempfile.TemporaryDirectory() as cache:
-        environment["PYTHONPYCACHEPREFIX"] = cache
-        import_milliseconds(statement, environment)
-        if not cached:
-            environment["PYTHONDONTWRITEBYTECODE"] = "1"
-            for compiled in Path(cache).rglob("spinstat/**/*.pyc"):
-                compiled.unlink()
-        return Spread.of([import_milliseconds(statement, environment) for _ in range(count)])
-
-
 def main() -> None:
     """Prints all figures of `logger`."""
     quick = common.quick_flag(__doc__)
-    processes, rounds, imports = (2, 50, 5) if quick else (5, 300, 15)
+    machine.settle()
+    processes, rounds = (2, 50) if quick else (5, 300)
     common.header(
-        "logger: what a row costs, and what importing costs",
+        "logger: what a row costs",
         sources=SOURCES,
         sizes=(
             f"{len(KEYS)} keys of {VALUES} values with min and max ({4 * len(KEYS)} columns); "
             f"{processes} processes, {rounds} rows each",
-            f"{imports} imports, a process each",
         ),
     )
     report = Report()
@@ -139,11 +109,6 @@ def main() -> None:
     report.figure("the original's way", theirs.text(" us", 0))
     gain = Spread.of([common.ratio(times["original"], times["spinstat"]).median for times in found])
     report.figure("times as fast", gain.text("x", 1))
-    report.section("Milliseconds to import, NumPy imported before")
-    for statement in ("import spinstat", "from spinstat import EpochLogger"):
-        report.at_most(statement, import_times(statement, imports), IMPORT_FLOOR, " ms", 1)
-    anew = import_times(statement, imports, cached=False)
-    report.figure("the same, its modules compiled anew", anew.text(" ms", 1))
     report.close()
 
 

@@ -1,14 +1,13 @@
 """The speed of spinstat.moments. Run as `python -m benchmarks.moments [--quick]`.
 
-Large arrays are compared with plain reading of the same array by one core (the fastest of several ways,
-benchmarks/csrc/read.c), with NumPy's mean, std, min and max, and with other libraries
-(benchmarks/competitors.py), all in turn in one process; small ones are timed by the call.
+First the figures that have floors: arrays larger than the caches beside plain reading of the same array by
+one core (the fastest of several ways, benchmarks/csrc/read.c), NumPy's mean, std, min and max, and other
+libraries (benchmarks/competitors.py), all in turn in one process; small ones by the call. Then tables by size
+(benchmarks/by_size.py).
 """
 
 from __future__ import annotations
 
-import math
-import os
 import statistics
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,7 @@ import numpy as np
 
 import spinstat
 
-from . import calls, common, competitors, native
+from . import by_size, calls, common, competitors, machine, native
 from .common import Report, Spread, clock
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +25,6 @@ Array = np.ndarray[Any, Any]
 READ_FLOORS = {"float64": 0.80, "int64": 0.80, "float32": 0.75, "int32": 0.75}
 NUMPY_FLOOR = 8.0
 LIBRARY_FLOOR = 3.0
-RIGHT, USABLE = 1e-9, 1e-2  # errors, in standard deviations: of spinstat, and of anything else that counts
 SMALL = 1000
 SMALL_FLOOR = 0.5  # microseconds
 
@@ -37,38 +35,6 @@ SOURCES = (
     "numpy: x.mean(), x.std(), x.min(), x.max() one after the other",
     "libraries: benchmarks/competitors.py, columns made beforehand, one thread each",
 )
-
-
-def make_array(dtype: str, nbytes: int) -> Array:
-    """Numbers from the seed: normal of mean 10 and deviation 3, or integers of up to a million either way."""
-    count = nbytes // np.dtype(dtype).itemsize
-    generator = common.rng()
-    if np.dtype(dtype).kind == "i":
-        return generator.integers(-1_000_000, 1_000_000, count, dtype=dtype)
-    array = np.empty(count, dtype=dtype)
-    generator.standard_normal(dtype=array.dtype.type, out=array)
-    array *= 3
-    array += 10
-    return array
-
-
-def exact(x: Array) -> competitors.Four:
-    """Mean, standard deviation, min and max by math.fsum over blocks summed in extended precision."""
-    blocks = [x[i : i + 65536].astype(np.longdouble) for i in range(0, len(x), 65536)]
-    mean = math.fsum(float(block.sum()) for block in blocks) / len(x)
-    m2 = math.fsum(float(np.square(block - mean).sum()) for block in blocks)
-    return mean, math.sqrt(m2 / len(x)), float(x.min()), float(x.max())
-
-
-def spinstat_four(x: Array) -> competitors.Four:
-    """The four numbers of spinstat.moments."""
-    found = spinstat.moments(x)
-    return found.mean, found.std(), found.min, found.max
-
-
-def greatest_error(got: competitors.Four, wanted: competitors.Four) -> float:
-    """The greatest error of mean, std, min and max, relative to the standard deviation."""
-    return max(abs(a - b) for a, b in zip(got, wanted, strict=True)) / wanted[1]
 
 
 def fastest_way(reader: native.Reader, rounds: int) -> str:
@@ -96,32 +62,26 @@ def measure_reading(report: Report, dtype: str, x: Array, rounds: int) -> None:
     report.at_least(f"{dtype}: share of the speed of reading", share, READ_FLOORS[dtype], "")
 
 
-def measure_libraries(report: Report, dtype: str, x: Array, rounds: int) -> None:
+def measure_libraries(report: Report, dtype: str, x: Array, rounds: int, seconds: float) -> None:
     """spinstat beside NumPy and whatever else is installed; each checked first."""
-    wanted = exact(x)
-    rivals: dict[str, Callable[[], competitors.Four]] = {"numpy": competitors.numpy_calls(x)}
-    for name in competitors.installed():
-        for make in competitors.LIBRARIES[name][2]:
-            rivals[f"{name} ({make.__name__})"] = make(x)
-    everyone: dict[str, Callable[[], competitors.Four]] = {"spinstat": partial(spinstat_four, x), **rivals}
-    wrong = []
-    for name, function in everyone.items():
-        error = greatest_error(function(), wanted)
-        if name == "spinstat" and error > RIGHT:
-            raise AssertionError(f"spinstat is wrong by {error} standard deviations on {dtype}")
-        if error > USABLE:
-            wrong.append(name)
-        judged = ": wrong, and not counted among the fastest" if name in wrong else ""
-        report.figure(f"{dtype}: {name}", f"error {error:.1e} of a standard deviation{judged}")
-    times = common.interleave({name: common.timed(function) for name, function in everyone.items()}, rounds)
-    faster = {name: common.ratio(times[name], times["spinstat"]) for name in rivals}
+    everyone: dict[str, Callable[[], competitors.Four]] = {
+        "spinstat": partial(competitors.spinstat_four, x),
+        "numpy": competitors.numpy_calls(x),
+    }
+    for rival in competitors.installed():
+        if rival.name in competitors.LIBRARIES and dtype in rival.kinds:
+            everyone[rival.name] = rival.make(x)
+    wrong_by = by_size.errors(everyone, x)
+    times = common.interleave({name: common.timed(call) for name, call in everyone.items()}, rounds, seconds)
+    faster = {name: common.ratio(times[name], times["spinstat"]) for name in everyone if name != "spinstat"}
     report.at_least(f"{dtype}: times as fast as numpy", faster.pop("numpy"), NUMPY_FLOOR, "x", 1)
     for name, spread in faster.items():
-        report.figure(f"{dtype}: times as fast as {name}", spread.text("x", 1))
-    right = [name for name in faster if name not in wrong]
+        wrong = f"WRONG by {wrong_by[name]:.2g} std" if wrong_by[name] > by_size.USABLE else ""
+        report.figure(f"{dtype}: times as fast as {name}", spread.text("x", 1), wrong)
+    right = [name for name in faster if wrong_by[name] <= by_size.USABLE]
     if right:
         best = min(right, key=lambda name: faster[name].median)
-        report.at_least(f"{dtype}: the fastest of those", faster[best], LIBRARY_FLOOR, "x", 1)
+        report.at_least(f"{dtype}: the fastest library that is right", faster[best], LIBRARY_FLOOR, "x", 1)
 
 
 def measure_small(report: Report, rounds: int) -> None:
@@ -129,9 +89,8 @@ def measure_small(report: Report, rounds: int) -> None:
     report.section(f"Microseconds a call for {SMALL:,} values")
     loop_cost = calls.empty_loop_cost()
     for dtype in READ_FLOORS:
-        x = make_array(dtype, SMALL * np.dtype(dtype).itemsize)
-        if greatest_error(spinstat_four(x), exact(x)) > RIGHT:
-            raise AssertionError(f"spinstat is wrong on {SMALL} values of {dtype}")
+        x = by_size.make_array(dtype, SMALL)
+        by_size.errors({"spinstat": partial(competitors.spinstat_four, x)}, x)
         loop = calls.compile_loop(["moments(x)"] * calls.LINES, {"moments": spinstat.moments, "x": x})
         times = calls.calibrate(loop)
 
@@ -144,32 +103,57 @@ def measure_small(report: Report, rounds: int) -> None:
         report.at_most(f"{dtype}: spinstat.moments(x)", spread, SMALL_FLOOR, " us", 3)
 
 
+def show_sizes(report: Report, quick: bool) -> None:
+    """The tables by size."""
+    sizes = by_size.SIZES[:5] if quick else by_size.SIZES
+    some = [size for size in sizes if size in (1_000, 100_000, 10_000_000)]
+    rounds, seconds = (3, 1.0) if quick else (21, 3.0)
+    report.note(
+        "±: half the distance of the quartiles. The errors are those of the four numbers, the greatest over "
+        f"the sizes; above {by_size.USABLE:g} standard deviations an answer is called wrong."
+    )
+    for kind in ("float64", "float32"):
+        report.section(f"{kind} by size, warm")
+        by_size.show(report, by_size.measure(kind, sizes, rounds, seconds), sizes)
+    for kind in ("int64", "int32", "float16", "strided"):
+        report.section(f"{kind} by size, warm")
+        by_size.show(report, by_size.measure(kind, some, rounds, seconds / 2), some)
+    report.section("float64 by size, cold")
+    cold = [size for size in sizes if 1_000 <= size <= 10_000_000]
+    by_size.show(report, by_size.measure("float64", cold, rounds, seconds, by_size.evictor()), cold)
+    report.section("spinstat's targets and threads, warm, by the wall clock")
+    by_size.show_targets(report, sizes, 0.1 if quick else 0.3)
+
+
 def main() -> None:
     """Prints all figures of `moments`."""
     quick = common.quick_flag(__doc__)
-    cache = common.last_level_cache()
-    nbytes = max(256 << 20, 2 * cache)
+    machine.settle()
+    cache = machine.last_level_cache()
+    nbytes = max(256 << 20, cache * 5 // 4)
     rounds, slow_rounds, small_rounds = (9, 3, 40) if quick else (41, 7, 200)
-    missing = [name for name in competitors.LIBRARIES if name not in competitors.installed()]
     common.header(
         "moments: the speed of one call for count, mean, std, min and max",
-        sources=(*SOURCES, f"not installed: {', '.join(missing) or 'none'}"),
+        sources=(*SOURCES, f"not installed: {competitors.missing()}"),
         sizes=(
             f"arrays of {nbytes >> 20} MiB as NumPy allocates them; the largest cache has {cache >> 20} MiB",
             f"{rounds} rounds beside reading, {slow_rounds} beside libraries, {small_rounds} small",
+            "by size: up to 21 rounds, or as many as 3 s allow, but 3 at least",
         ),
-        packages=[competitors.LIBRARIES[name][1] for name in competitors.installed()],
+        packages=competitors.distributions(),
+        threads=f"{machine.ONE_THREAD}; 2 where it says so",
     )
     report = Report()
     measure_small(report, small_rounds)
     for dtype in READ_FLOORS:
         report.section(f"{dtype}, one large array")
-        x = make_array(dtype, nbytes)
+        x = by_size.make_array(dtype, nbytes // np.dtype(dtype).itemsize)
         measure_reading(report, dtype, x, rounds)
-        measure_libraries(report, dtype, x, slow_rounds)
+        measure_libraries(report, dtype, x, slow_rounds, 4.0 if quick else 12.0)
+    report.section("By size")
+    show_sizes(report, quick)
     report.close()
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .common import ROOT, cpu_name
+from .machine import ROOT, cpu_name
 
 SOURCES = Path(__file__).parent / "csrc"
 BUILT = ROOT / "build" / "benchmarks"

@@ -29,8 +29,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import common
+from . import common, machine
 from .common import Report, Spread
+from .machine import ROOT
 
 KEYS = [f"Quantity{i}" for i in range(20)]
 VALUES = 100  # of each key on each rank in an epoch
@@ -136,7 +137,7 @@ def logging(mpi: Any, values: np.ndarray[Any, Any], folder: str) -> dict[str, Wa
         with logger.batch() if in_batch else nullcontext():
             for key in KEYS:
                 logger.log_tabular(key, with_min_and_max=True)
-        return list(logger.log_current_row.values())  # type: ignore[arg-type]
+        return [float(value) for value in logger.log_current_row.values()]
 
     original = OriginalWay(mpi)
     ways = {"original": Way(partial(store, original), original.log, nothing)}
@@ -203,7 +204,7 @@ def count_collectives(folder: str) -> dict[str, int]:
 
     logger = EpochLogger(os.path.join(folder, "run"), quiet=True, comm=Counting())
 
-    def count(keys: int, in_batch: bool, **options: bool) -> int:
+    def count(keys: int, in_batch: bool, **options: Any) -> int:
         calls.clear()
         logger.store({f"key{i}": 1.0 for i in range(keys)})
         with logger.batch() if in_batch else nullcontext():
@@ -223,6 +224,7 @@ def count_collectives(folder: str) -> dict[str, int]:
 def take_apart(epochs: int) -> dict[str, Any]:
     """What a collective is made of: merges on its longest path, rows in each, and the times of its parts."""
     from mpi4py import MPI
+
     from spinstat._core import ROW_SIZE, Message, merge_rows
 
     world = MPI.COMM_WORLD
@@ -311,7 +313,7 @@ def run(library: str, ranks: int, task: str, epochs: int) -> Any:
         worker = [python, "-m", "benchmarks.ranks", "--work", task, str(epochs), file]
         done = subprocess.run(
             [*mpiexec, "-n", str(ranks), *worker],
-            cwd=common.ROOT, capture_output=True, text=True, timeout=300, check=False,
+            cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         )
         if done.returncode != 0:
             raise RuntimeError(f"{task} on {ranks} ranks of {library}: {done.stdout}\n{done.stderr}")
@@ -335,12 +337,14 @@ def show_ways(report: Report, library: str, ranks: int, task: str, epochs: int) 
 def main() -> None:
     """Print all figures of `ranks`."""
     quick = common.quick_flag(__doc__)
+    machine.settle(pin=False)
     epochs, crowds = (50, (2, 3, 4)) if quick else (200, (2, 3, 4, 8, 16))
     common.header(
         "ranks: what the reduction of an epoch costs",
         sources=SOURCES,
         sizes=[f"{len(KEYS)} keys with min and max, {VALUES} values a key and rank; {epochs} epochs a job"],
         packages=("mpi4py", "mpich"),
+        threads=f"1 a rank, ranks on any of {os.cpu_count()} cores",
     )
     report = Report()
     for library in interpreters():
