@@ -83,7 +83,7 @@ def parse(data: bytes, delimiter: str, wanted: Collection[str] | None = None) ->
     numbers: Sequence[int] = [line for block in blocks for line in block.lines]
     strict = "_" in whole[whole.find("\n") + 1 :] or not whole.isascii()
     columns = {
-        name: _values(name, _cells(name, blocks), numbers, strict, notes)
+        name: _column(name, blocks, numbers, strict, notes)
         for name in names if wanted is None or name in wanted
     }
     return Table(names, len(numbers), columns, notes.texts())
@@ -130,6 +130,7 @@ class _RegularBlock:
         self.names = names
         self.lines = range(2, len(rows) + 2)
         self.column = rows.column
+        self.integers = rows.integers
 
 
 def _regular(text: str, delimiter: str, notes: _Notes) -> list[_RegularBlock]:
@@ -200,6 +201,17 @@ def _number(cell: str) -> float | None:
     if _NUMBER.fullmatch(cell):
         return float(cell)
     return _TRUTH.get(cell)
+
+
+def _column(
+    name: str, blocks: Sequence[_Block | _RegularBlock], lines: Sequence[int], strict: bool, notes: _Notes
+) -> Column:
+    (block, *others) = blocks
+    if isinstance(block, _RegularBlock) and not others:
+        integers = block.integers(block.names.index(name))
+        if integers is not None:
+            return integers
+    return _values(name, _cells(name, blocks), lines, strict, notes)
 
 
 def _cells(name: str, blocks: Sequence[_Block | _RegularBlock]) -> list[str]:

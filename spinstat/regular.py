@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 NEWLINE = 10
+ZERO = 48
+DIGITS = 18  # any number of so many digits is an int64
 
 
 class RegularRows:
@@ -13,12 +15,16 @@ class RegularRows:
 
     Args:
         text: ASCII, so that places in it are places in its bytes.
+        data: these.
         begin: where the first row does.
         ends: the place behind each cell, shape (rows, cells).
     """
 
-    def __init__(self, text: str, begin: int, ends: npt.NDArray[np.intp]) -> None:
+    def __init__(
+        self, text: str, data: npt.NDArray[np.uint8], begin: int, ends: npt.NDArray[np.intp]
+    ) -> None:
         self._text = text
+        self._data = data
         self._begin = begin
         self._ends = ends
 
@@ -28,12 +34,29 @@ class RegularRows:
     def column(self, at: int) -> list[str]:
         """The cells of a column."""
         text = self._text
-        ends = self._ends[:, at].tolist()
+        places = zip(self._starts(at).tolist(), self._ends[:, at].tolist(), strict=True)
+        return [text[start:end] for start, end in places]
+
+    def integers(self, at: int) -> npt.NDArray[np.int64] | None:
+        """A column all of whose cells are digits alone, at most DIGITS of them; None for any other."""
+        starts, ends = self._starts(at), self._ends[:, at]
+        lengths = ends - starts
+        longest = int(lengths.max())
+        if longest > DIGITS or not lengths.all():
+            return None
+        numbers = np.zeros(len(ends), np.int64)
+        for place in range(longest):
+            inside = place < lengths
+            digits = self._data[np.where(inside, starts + place, starts)] - np.uint8(ZERO)  # others wrap
+            if digits.max() > 9:
+                return None
+            numbers = np.where(inside, numbers * 10 + digits, numbers)
+        return numbers
+
+    def _starts(self, at: int) -> npt.NDArray[np.intp]:
         if at:
-            starts = (self._ends[:, at - 1] + 1).tolist()
-        else:
-            starts = [self._begin, *(self._ends[:-1, -1] + 1).tolist()]
-        return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+            return self._ends[:, at - 1] + 1
+        return np.append(self._begin, self._ends[:-1, -1] + 1)
 
 
 def regular_rows(
@@ -63,4 +86,4 @@ def regular_rows(
         return None
     firsts = data[np.append(begin, table[:-1, -1] + 1)]
     allowed = np.frombuffer("".join(beginnings).encode("ascii"), np.uint8)
-    return RegularRows(text, begin, table) if np.isin(firsts, allowed).all() else None
+    return RegularRows(text, data, begin, table) if np.isin(firsts, allowed).all() else None

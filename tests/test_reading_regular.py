@@ -13,9 +13,10 @@ from spinstat import parsing
 from spinstat.parsing import parse
 from spinstat.regular import regular_rows
 
-CELLS = st.sampled_from(
-    ["0", "1", "-2.5", "1e3", "nan", "-inf", "", "text", "Epoch", "1_0", " 7 ", "True", ".5", "٣"]
-)
+CELLS = st.sampled_from([
+    *("0", "1", "123456789012345678", "1234567890123456789", "+4", "-3", "-2.5", ".5", "1e3", "nan", "-inf"),
+    *("", "text", "Epoch", "1_0", " 7 ", "True", "0x1", "1;", "٣"),
+])  # fmt: skip
 
 
 def shown(data: bytes, delimiter: str, wanted: Any = None) -> Any:
@@ -61,6 +62,38 @@ def test_cells_are_cut_where_they_end(width: int) -> None:
     found = regular_rows(text, 7, "\t", width, frozenset("0123456789"))
     assert found is not None and len(found) == 5
     assert [found.column(at) for at in range(width)] == [list(column) for column in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["0", "7", "4000", "120000"], [0, 7, 4000, 120_000]),
+        (["007", "1"], [7, 1]),
+        (["9" * 18, "1"], [10**18 - 1, 1]),
+        (["9" * 19, "1"], None),
+        (["1", "-1"], None),
+        (["1", "1.0"], None),
+        (["1", "1:"], None),
+        (["1", "1/"], None),
+        (["12", "1\0"], None),
+    ],
+)
+def test_columns_of_digits_alone_are_read_at_once(cells: list[str], numbers: list[int] | None) -> None:
+    for at, line in enumerate(("{}\t5\n", "5\t{}\n")):
+        text = "".join(map(line.format, cells))
+        rows = regular_rows(text, 0, "\t", 2, frozenset("0123456789-"))
+        assert rows is not None
+        found = rows.integers(at)
+        assert (None if found is None else found.tolist()) == numbers
+        assert rows.column(at) == cells
+        other = rows.integers(1 - at)
+        assert other is not None and other.tolist() == [5] * len(cells)
+
+
+def test_a_blank_cell_is_no_integer() -> None:
+    rows = regular_rows("1\t2\n3\t\n", 0, "\t", 2, frozenset("0123456789"))
+    assert rows is not None
+    assert rows.integers(1) is None and rows.column(1) == ["2", ""]
 
 
 @pytest.mark.parametrize(
