@@ -113,7 +113,8 @@ def main() -> None:
             )
     found = {name: Spread.of(values) for name, values in times.items()}
     report.section(f"Seconds of processor time, {runs} runs of {ROWS:,} rows")
-    report.at_most("read and plot: mean and one standard deviation", found["plot"], FLOOR[0] + FLOOR[1] * runs, " s")
+    floor = FLOOR[0] + FLOOR[1] * runs
+    report.at_most("read and plot: mean and one standard deviation", found["plot"], floor, " s")
     report.figure("read and plot: bootstrap band, smoothed", found["bootstrap"].text(" s"))
     report.figure("read two columns", found["two columns"].text(" s"))
     report.figure("read all twelve columns", found["all columns"].text(" s"))
