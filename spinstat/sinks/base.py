@@ -75,6 +75,19 @@ class Sink(Protocol):
     - `wants_histograms = True`: rows come with the histograms of the values stored on rank 0.
 
     What it raises is told once as a warning, and the run goes on; KeyboardInterrupt passes.
+
+    Examples:
+        >>> from spinstat import EpochLogger
+        >>> class Printer:
+        ...     def write(self, row):
+        ...         print(dict(zip(row.columns, row.values)))
+        ...     def close(self):
+        ...         print("closed")
+        >>> with EpochLogger("run", quiet=True, sinks=[Printer()]) as logger:
+        ...     logger.log_tabular("Epoch", 0)
+        ...     logger.dump_tabular()
+        {'Epoch': 0}
+        closed
     """
 
     def write(self, row: Row) -> None:

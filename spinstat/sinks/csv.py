@@ -22,6 +22,17 @@ class CsvSink(FileSink):
 
     Args:
         path: the file, relative to output_dir.
+
+    Examples:
+        >>> from spinstat import EpochLogger
+        >>> from spinstat.sinks import CsvSink
+        >>> with EpochLogger("run", quiet=True, sinks=[CsvSink()]) as logger:
+        ...     logger.store(Loss=[1.0, 2.0])
+        ...     logger.log_tabular("Epoch", 0)
+        ...     logger.log_tabular("Loss", average_only=True)
+        ...     logger.dump_tabular()
+        >>> open("run/rows.csv").read().splitlines()
+        ['Epoch,Loss', '0,1.5']
     """
 
     name = "csv"

@@ -21,6 +21,17 @@ class JsonlSink(FileSink):
 
     Args:
         path: the file, relative to output_dir.
+
+    Examples:
+        >>> from spinstat import EpochLogger
+        >>> from spinstat.sinks import JsonlSink
+        >>> with EpochLogger("run", quiet=True, sinks=[JsonlSink("all.jsonl")]) as logger:
+        ...     logger.store(Loss=[1.0, 2.0])
+        ...     logger.log_tabular("Epoch", 0)
+        ...     logger.log_tabular("Loss", average_only=True)
+        ...     logger.dump_tabular()
+        >>> open("run/all.jsonl").read().splitlines()
+        ['{"Epoch": 0, "Loss": 1.5}']
     """
 
     name = "jsonl"

@@ -35,6 +35,12 @@ class MlflowSink(OwnSink):
         experiment: its name. None: exp_name, or "Default" where the logger has none.
         step: the column that is the step of the metrics. None: TotalEnvInteracts if the first row has it,
             else Epoch, else the number of the row.
+
+    Examples:
+        >>> from spinstat.sinks import MlflowSink
+        >>> sink = MlflowSink(tracking_uri="sqlite:///runs.db")  # for EpochLogger(sinks=[sink])
+        >>> sink.name
+        'mlflow'
     """
 
     name = "mlflow"

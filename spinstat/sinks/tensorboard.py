@@ -38,6 +38,18 @@ class TensorBoardSink(OwnSink):
             none with keep_values=False.
         writer: a SummaryWriter of your own, or an object with its methods, instead of one made here.
             It is flushed after each row and left open, and a resume does not touch it.
+
+    Examples:
+        >>> from spinstat import EpochLogger
+        >>> from spinstat.sinks import TensorBoardSink
+        >>> with EpochLogger("run", quiet=True, sinks=[TensorBoardSink(step="Epoch")]) as logger:
+        ...     logger.store(Loss=[1.0, 2.0])
+        ...     logger.log_tabular("Epoch", 0)
+        ...     logger.log_tabular("Loss", average_only=True)
+        ...     logger.dump_tabular()
+        >>> import os
+        >>> len(os.listdir("run/tensorboard"))
+        1
     """
 
     name = "tensorboard"
@@ -98,7 +110,8 @@ class TensorBoardSink(OwnSink):
             self._config = None
         for column, value in numbers.items():
             writer.add_scalar(column, float(value), step)
-        for key, histogram in row.histograms.items():
+        histograms = row.histograms if self.wants_histograms else {}  # another sink may want them
+        for key, histogram in histograms.items():
             _add_histogram(writer, HISTOGRAMS + key, histogram, step)
         self._flush()
 

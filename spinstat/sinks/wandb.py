@@ -33,6 +33,12 @@ class WandbSink(OwnSink):
         histograms: of the values stored on rank 0 for the keys that are logged.
         run: a run that you have begun yourself, which is logged to and stays open.
         options: for wandb.init: project, entity, mode, tags, ...
+
+    Examples:
+        >>> from spinstat.sinks import WandbSink
+        >>> sink = WandbSink(project="robots", mode="offline")  # for EpochLogger(sinks=[sink])
+        >>> sink.name
+        'wandb'
     """
 
     name = "wandb"
@@ -85,7 +91,7 @@ class WandbSink(OwnSink):
         data[ROW] = row.number
         if self._resumed:
             data[RESUMED] = self._resumed
-        if row.histograms:
+        if self.wants_histograms and row.histograms:  # which may be there for another sink
             import wandb
 
             for key, histogram in row.histograms.items():
