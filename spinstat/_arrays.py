@@ -33,7 +33,7 @@ def of_key(key: str | None) -> str:
 def reject(x: object, key: str | None, why: str = "") -> NoReturn:
     """Raise the TypeError for a value that is no real number, naming its key, its type and the way out."""
     what = type(x).__module__ + "." + type(x).__qualname__
-    if issubclass(type(x), np.ndarray):  # a mock may say that it is one
+    if isinstance(x, np.ndarray) and issubclass(type(x), np.ndarray):  # a mock may say that it is one
         what += f" of dtype {x.dtype}"
     why = f": {why}" if why else ""
     raise TypeError(

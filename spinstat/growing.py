@@ -40,6 +40,7 @@ class GrowingFile(io.TextIOBase):
         self.path: str = os.path.abspath(name)  # a script may change its working directory
         self._first_path = self.path
         self._good_size: int | None = None  # where the next write cuts off what a failed one may have left
+        self._identity: tuple[int, int] | None = None  # None: that of the file that is next found at the path
         self._identify(self._create(keep))
 
     def _create(self, keep: bool) -> int:
@@ -96,6 +97,10 @@ class GrowingFile(io.TextIOBase):
         return len(text)
 
     def _open(self) -> int:
+        if self._identity is None:
+            descriptor = os.open(self.path, APPEND)
+            self._identity = _identity(descriptor)
+            return descriptor
         for path in itertools.chain([self.path], self._moved_paths()):
             try:
                 descriptor = os.open(path, APPEND)
@@ -142,7 +147,8 @@ class GrowingFile(io.TextIOBase):
         self._check_open()
         os.close(self._open())  # raises where it is gone
         write_atomic(self.path, data)
-        self.adopt()
+        self._identity, self._good_size = None, None
+        self._close_kept()
 
     def adopt(self) -> None:
         """Take the file that is at the path now for this one, or make a new and empty one there."""

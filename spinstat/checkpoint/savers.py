@@ -13,7 +13,7 @@ from .graphs import GraphSaver, is_session, save_model
 from .lookup import Checkpoint, plain_names
 from .pickles import describe, digest_of, dump_state, dump_torch
 from .random_state import random_state
-from .record import RANDOM, VARS, Record
+from .record import RANDOM, VARS, Record, Resume
 from .resume import Point, Start, read_start, shelf_of, write_start
 from .retention import Retention
 from .rows import RowHost, RowLinks, RunState
@@ -96,6 +96,7 @@ class Savers:
         self._opening = opening
         self._start_is_known = point is not None or read_start(self._shelf) is not None
         self._since = self._first_of_run(point)
+        self._unwritten: list[tuple[Record, Resume | None]] = []  # records that the disk has refused
         self._current: _Saving | None = None
         self._graph: GraphSaver | None = None
         self._lock = threading.RLock()
@@ -227,15 +228,24 @@ class Savers:
         """Complete the records of the checkpoints that belong to the row just dumped."""
         problems: list[str] = []
         with self._lock:
-            completed = [record for record in self._links.after_row() if record in self._records]
-            for record in completed:
-                try:
-                    write_record(self._shelf.folder, record)
-                except OSError as error:
-                    problems.append(f"could not complete the record of a checkpoint: {error}")
+            again, self._unwritten = self._unwritten, []
+            completed = [*again, *((record, record.resume) for record in self._links.after_row())]
+            for record, resume in completed:
+                if record in self._records:
+                    self._complete(record, resume, problems)
             if completed:
                 self._prune(problems)
         self._tell(problems)
+
+    def _complete(self, record: Record, resume: Resume | None, problems: list[str]) -> None:
+        """Write a record that a run can go on from. Until it is on the disk, the one before is needed."""
+        record.resume = resume
+        try:
+            write_record(self._shelf.folder, record)
+        except OSError as error:
+            record.resume = None
+            self._unwritten.append((record, resume))
+            problems.append(f"could not complete the record of a checkpoint: {error}")
 
     def _tell(self, problems: list[str]) -> None:
         if problems:
