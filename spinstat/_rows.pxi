@@ -88,6 +88,15 @@ cdef class RowInfo:
             mean is NaN, and where no rank has values.
         min_mean_rank, max_mean_rank: whose they are, the lowest rank where several are equal; None where no rank has
             values.
+
+    Examples:
+        >>> from spinstat import EpochLogger
+        >>> logger = EpochLogger("run", quiet=True)
+        >>> logger.store(EpRet=[1.0, float("nan")])
+        >>> logger.log_tabular("EpRet")
+        >>> info = logger.last_row_info["EpRet"]
+        >>> info.count, info.nan_count, info.ranks_with_values, info.max_mean_rank
+        (2, 1, 1, 0)
     """
     cdef spin_row row
 

@@ -50,6 +50,12 @@ class Seed:
         rows: how many count.
         value: the mean of these; nan where there is none.
         missing: why there is none; "" where there is.
+
+    Examples:
+        >>> from spinstat.compare import compare_runs
+        >>> (seed,) = compare_runs(["runs/ppo/"]).groups["ppo"].seeds
+        >>> seed.x, seed.rows, seed.value
+        (2.0, 1, 30.0)
     """
 
     file: str
@@ -70,6 +76,12 @@ class Group:
             is nan where no seed has a value.
         improvement: the probability that one of its seeds does better than one of the first group, which has
             None here itself; nan where one of the two has no value.
+
+    Examples:
+        >>> from spinstat.compare import compare_runs
+        >>> group = compare_runs(["runs/ppo/", "runs/sac/"]).groups["sac"]
+        >>> group.estimates["mean"].value, group.improvement.value, group.missing
+        (60.0, 1.0, ())
     """
 
     seeds: tuple[Seed, ...]
@@ -90,6 +102,12 @@ class Comparison:
         last: how many rows each value is the mean of.
         seed, resamples: of the bootstrap.
         groups: in the order in which they were found; the first is what the others are compared with.
+
+    Examples:
+        >>> from spinstat.compare import compare_runs
+        >>> found = compare_runs(["runs/ppo/", "runs/sac/"], at=1)
+        >>> found.columns, found.x, list(found.groups)
+        (('AverageEpRet',), 'Epoch', ['ppo', 'sac'])
     """
 
     value: str
@@ -136,6 +154,12 @@ def compare_runs(
         FileNotFoundError: nothing has such a name, there is no run, or none has a row.
         ValueError: no run has the column (those that they have are listed), it holds text, no run has a value
             there, or an argument is none of its choices.
+
+    Examples:
+        >>> from spinstat.compare import compare_runs
+        >>> found = compare_runs(["runs/ppo/", "runs/sac/"], "Performance", last=2)
+        >>> {name: group.estimates["IQM"].value for name, group in found.groups.items()}
+        {'ppo': 25.0, 'sac': 50.0}
     """
     if last < 1 or resamples < 1:
         raise ValueError(f"last={last}, resamples={resamples}: both are at least 1")

@@ -51,6 +51,12 @@ def convert_json(obj: object) -> Json:
         "NaN", "Infinity" and "-Infinity". Dict keys are strings in sorted order, numbers by their value;
         where two keys read alike, all but one show their type as well. A container within itself is
         "<cycle ItsClass>"; what is too large or nested too deeply is told by its type and size.
+
+    Examples:
+        >>> import numpy as np
+        >>> from spinstat.utils.serialization_utils import convert_json
+        >>> convert_json({"lr": np.float32(0.5), "sizes": (64, 64), "limit": float("inf"), 3: None})
+        {'3': None, 'limit': 'Infinity', 'lr': 0.5, 'sizes': [64, 64]}
     """
     return _Converter().convert(obj)
 
@@ -85,7 +91,16 @@ def dumps_config(config: object, exp_name: object = None) -> str:
 
 
 def is_json_serializable(v: object) -> bool:
-    """Tell whether `json.dumps(v)` works as it is, without convert_json."""
+    """Tell whether `json.dumps(v)` works as it is, without convert_json.
+
+    Args:
+        v: anything.
+
+    Examples:
+        >>> from spinstat.utils.serialization_utils import is_json_serializable
+        >>> is_json_serializable([1, "a"]), is_json_serializable({1, 2})
+        (True, False)
+    """
     try:
         json.dumps(v)
     except Exception:  # subclasses of dict, list and str may raise anything; all of it means no

@@ -38,6 +38,12 @@ def get_datasets(logdir: str, condition: str | None = None) -> list[pd.DataFrame
 
     Raises:
         ImportError: pandas is not installed.
+
+    Examples:
+        >>> from spinstat.utils.plot import get_datasets
+        >>> (frame,) = get_datasets("runs/ppo")
+        >>> list(frame["Performance"]), frame["Condition1"][0]
+        ([10.0, 20.0, 30.0], 'ppo')
     """
     global _met
     datasets = []
@@ -75,6 +81,17 @@ def get_all_datasets(
         FileNotFoundError: nothing has such a name.
         ValueError: there is not one name in `legend` for each folder.
         ImportError: pandas is not installed.
+
+    Args:
+        all_logdirs: folders, or the beginnings of their names.
+        legend: a name for each folder found, as the condition of its runs.
+        select: take only folders with all of these in their paths.
+        exclude: take no folder with one of these in its path.
+
+    Examples:
+        >>> from spinstat.utils.plot import get_all_datasets
+        >>> len(get_all_datasets(["runs/ppo", "runs/sac"], select="sac"))
+        1
     """
     folders = find_folders(names_of(all_logdirs) or [], names_of(select), names_of(exclude))
     names = names_of(legend)
@@ -116,6 +133,10 @@ def plot_data(
         KeyError: a column that no frame has; those that there are are listed.
         ValueError: no data, or an argument is none of its choices.
         ImportError: matplotlib is not installed.
+
+    Examples:
+        >>> from spinstat.utils.plot import get_all_datasets, plot_data
+        >>> plot_data(get_all_datasets("runs/"), xaxis="Epoch", value="Performance")
     """
     name = estimator if isinstance(estimator, str) else getattr(estimator, "__name__", repr(estimator))
     name = {"amax": "max", "amin": "min"}.get(name, name)

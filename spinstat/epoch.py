@@ -43,6 +43,24 @@ class EpochLogger(EpochStore, Logger):
             keep only the moments; memory stays the same however many values come.
         strict_keys: a key without values on any rank is a KeyError on all, instead of nan and a warning.
         batch: reduce all keys of a row in one collective in dump_tabular, which all ranks must then call.
+
+    Examples:
+        >>> from spinstat import EpochLogger
+        >>> logger = EpochLogger("run", quiet=True)
+        >>> logger.store(EpRet=3.0, EpLen=30)
+        >>> logger.store(EpRet=5.0, EpLen=[40, 50])
+        >>> logger.get_stats("EpRet")
+        (4.0, 1.0)
+        >>> with logger.batch():
+        ...     logger.log_tabular("Epoch", 0)
+        ...     logger.log_tabular("EpRet", with_min_and_max=True)
+        ...     logger.log_tabular("EpLen", average_only=True)
+        >>> logger.log_current_row
+        {'Epoch': 0, 'AverageEpRet': 4.0, 'StdEpRet': 1.0, 'MaxEpRet': 5.0, 'MinEpRet': 3.0, 'EpLen': 40.0}
+        >>> logger.last_row_info["EpLen"].count
+        3
+        >>> logger.dump_tabular()
+        >>> logger.close()
     """
 
     def __init__(

@@ -33,7 +33,13 @@ _REMEDY_FOR_QUANTILES = "Ask for quantiles of a key on all ranks, or on none; wh
 
 
 class KeyMismatchError(RuntimeError):
-    """The ranks were not in the same call. Raised on all of them, with the same text."""
+    """The ranks were not in the same call. Raised on all of them, with the same text.
+
+    Examples:
+        >>> from spinstat.exchange import KeyMismatchError
+        >>> issubclass(KeyMismatchError, RuntimeError)  # "except KeyMismatchError:" goes on with the next row
+        True
+    """
 
 
 class Channel:

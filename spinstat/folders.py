@@ -42,6 +42,11 @@ def setup_logger_kwargs(
 
     Raises:
         OSError: a name cannot be reserved in data_dir.
+
+    Examples:
+        >>> from spinstat.utils.run_utils import setup_logger_kwargs
+        >>> setup_logger_kwargs("ppo", seed=3, data_dir="data")
+        {'output_dir': 'data/ppo/ppo_s3', 'exp_name': 'ppo'}
     """
     base = data_dir or user_config.DEFAULT_DATA_DIR
     if not (datestamp or user_config.FORCE_DATESTAMP):

@@ -37,6 +37,10 @@ def mpi_fork(n: int, bind_to_core: bool = False) -> None:
         TypeError: n is no whole number.
         RuntimeError: there is no launcher, no mpi4py, or no program that could be run again.
         SystemExit: the job has ended.
+
+    Examples:
+        >>> from spinstat import mpi_fork
+        >>> mpi_fork(1)  # one rank is this process
     """
     if not hasattr(n, "__index__"):
         raise TypeError(f"mpi_fork takes a whole number of ranks, not {type(n).__name__}: {n!r}")

@@ -69,6 +69,25 @@ class Logger(StateSaver):
         TypeError, ValueError: an option with a value it does not take.
         OSError: the folder or the file cannot be made.
         ImportError: console="rich" without the package rich.
+
+    Examples:
+        >>> from spinstat import Logger
+        >>> with Logger("run", exp_name="test", quiet=True) as logger:
+        ...     logger.save_config({"seed": 0})
+        ...     logger.log("begins", color="cyan")  # not while quiet
+        ...     for epoch in range(2):
+        ...         logger.log_tabular("Epoch", epoch)
+        ...         logger.log_tabular("Loss", 1 / (epoch + 1))
+        ...         logger.dump_tabular()
+        ...     logger.save_state({"epoch": epoch})
+        >>> print(open("run/progress.txt").read().replace(chr(9), " "), end="")
+        Epoch Loss
+        0 1.0
+        1 0.5
+        >>> logger = Logger("run", resume=True, quiet=True)
+        >>> logger.load_state()
+        {'epoch': 1}
+        >>> logger.close()
     """
 
     def __init__(

@@ -40,6 +40,12 @@ class Episode:
         truncated: the environment cut the episode short.
 
     Neither of the two: it was as long as max_ep_len allows.
+
+    Examples:
+        >>> from spinstat.policy import Episode
+        >>> episode = Episode(ret=21.0, length=21, terminated=True, truncated=False)
+        >>> episode.ret, episode.length
+        (21.0, 21)
     """
 
     ret: float
@@ -69,6 +75,12 @@ def run_policy(
 
     Raises:
         AssertionError: env is None, as where load_policy_and_env did not find one; tells why.
+
+    Examples:
+        >>> from spinstat.policy import load_policy_and_env, run_policy
+        >>> run_policy(*load_policy_and_env("runs/ppo"), num_episodes=2, render=False)  # doctest: +ELLIPSIS
+        <BLANKLINE>
+        ...Episode 0...
     """
     play_and_print(env, get_action, max_ep_len, num_episodes, render)
 
@@ -128,6 +140,14 @@ def evaluate(
         AssertionError: env is None; tells why.
         TypeError: env.step gives something else than an environment's four or five values.
         NoVideo: render() gives no frames for the video.
+
+    Examples:
+        >>> import gymnasium
+        >>> from spinstat.policy import evaluate
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> episodes = evaluate(env, lambda obs: int(obs[2] > 0), num_episodes=3, seed=0)
+        >>> len(episodes), all(episode.terminated for episode in episodes)
+        (3, True)
     """
     _check_env(env, get_action)
     recorder = None if video is None else Recorder(video, env)

@@ -150,6 +150,13 @@ def make_plots(
         ValueError: no run has the column (those that they have are listed), it holds text, or an argument is
             none of its choices.
         ImportError: matplotlib is not installed.
+
+    Examples:
+        >>> from spinstat.plot import make_plots
+        >>> figure = make_plots(["runs/ppo", "runs/sac"], values=["Performance"], out="curves.svg")
+        curves.svg
+        >>> len(figure.axes[0].lines)
+        2
     """
     return draw_once(request(
         all_logdirs, legend, xaxis, values, count, font_scale, smooth, select, exclude, estimator,

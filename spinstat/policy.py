@@ -38,6 +38,17 @@ class SavedPolicy:
     Attributes:
         path: the file or folder that it came from.
         env_reasons: why the run's environment could not be had; empty where it could.
+
+    Examples:
+        >>> from spinstat.policy import load_policy_and_env
+        >>> env, get_action = load_policy_and_env("runs/ppo")
+        <BLANKLINE>
+        <BLANKLINE>
+        Loading from runs/ppo/pyt_save/model.pt.
+        <BLANKLINE>
+        <BLANKLINE>
+        >>> get_action, get_action.env_reasons
+        (<policy of runs/ppo/pyt_save/model.pt>, [])
     """
 
     def __init__(self, path: str, get_action: GetAction) -> None:
@@ -87,6 +98,18 @@ def load_policy_and_env(
         FileNotFoundError: no such folder, no such checkpoint, or no model in it.
         ImportError: torch or tensorflow is not installed; as MissingClassError, what the model is made of.
         UntrustedError: with trust=False, something is not allowed, malformed, or a link; tells what.
+
+    Examples:
+        >>> from spinstat.policy import load_policy_and_env
+        >>> env, get_action = load_policy_and_env("runs/ppo", deterministic=True)
+        <BLANKLINE>
+        <BLANKLINE>
+        Loading from runs/ppo/pyt_save/model.pt.
+        <BLANKLINE>
+        <BLANKLINE>
+        >>> obs, _ = env.reset(seed=0)
+        >>> get_action(obs) in (0, 1)
+        True
     """
     if not trust:
         run = _open_untrusted(fpath, itr, allow)
@@ -135,6 +158,11 @@ def load_actor_critic(
 
     Raises:
         FileNotFoundError, ImportError, UntrustedError: as load_policy_and_env.
+
+    Examples:
+        >>> from spinstat.policy import load_actor_critic
+        >>> type(load_actor_critic("runs/ppo")).__name__
+        'Actor'
     """
     if not trust:
         run = _open_untrusted(fpath, itr, allow)
@@ -169,6 +197,13 @@ def load_value_function(
     Raises:
         FileNotFoundError, ImportError, UntrustedError: as load_policy_and_env.
         TypeError: the model has no v, q, q1 or q2; tells what it has.
+
+    Examples:
+        >>> import numpy as np
+        >>> from spinstat.policy import load_value_function
+        >>> value = load_value_function("runs/ppo")
+        >>> value(np.ones(4)), value(np.ones((2, 4)))
+        (4.0, array([4., 4.], dtype=float32))
     """
     if not trust:
         run = _open_untrusted(fpath, itr, allow)

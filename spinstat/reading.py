@@ -30,6 +30,16 @@ class Run:
             object for a column of texts. All columns, or those that were asked for.
         config: what config.json holds; {} where there is none.
         skipped: a line for each thing that was not read, or not as it stands there; empty if all was.
+
+    Examples:
+        >>> from spinstat.plot import read_run
+        >>> run = read_run("runs/ppo")
+        >>> run.names, len(run), run.exp_name
+        (('Epoch', 'AverageEpRet'), 3, 'ppo')
+        >>> run["Performance"]
+        array([10., 20., 30.])
+        >>> list(run.to_pandas()["Epoch"]), run.column_of("Performance")
+        ([0, 1, 2], 'AverageEpRet')
     """
 
     folder: str
@@ -112,6 +122,12 @@ def read_run(path: str | os.PathLike[str], columns: Collection[str] | None = Non
     Raises:
         FileNotFoundError: there is no such folder, or no such file in it.
         OSError: it cannot be read.
+
+    Examples:
+        >>> from spinstat.plot import read_run
+        >>> run = read_run("runs/ppo", columns=["AverageEpRet"])
+        >>> run["AverageEpRet"], run.config["seed"], run.skipped
+        (array([10., 20., 30.]), 0, ())
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -167,6 +183,11 @@ def read_runs(
 
     Raises:
         FileNotFoundError: nothing has such a name, or there is no run in all that was searched.
+
+    Examples:
+        >>> from spinstat.plot import read_runs
+        >>> [(run.exp_name, run["AverageEpRet"][-1].item()) for run in read_runs("runs")]
+        [('ppo', 30.0), ('sac', 60.0)]
     """
     folders = []
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else list(paths):

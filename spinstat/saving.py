@@ -134,6 +134,16 @@ class StateSaver:
         Raises:
             ImportError: the state needs a class that is not there; says which, and the ways out.
             Exception: it cannot be read for another reason; names the file.
+
+        Examples:
+            >>> from spinstat import EpochLogger
+            >>> with EpochLogger("run", quiet=True) as logger:
+            ...     logger.log_tabular("Epoch", 0)
+            ...     logger.dump_tabular()
+            ...     logger.save_state({"epoch": 0})
+            >>> with EpochLogger("run", resume=True, quiet=True) as logger:
+            ...     logger.load_state()
+            {'epoch': 0}
         """
         from .checkpoint import load_point
 
@@ -171,6 +181,15 @@ class StateSaver:
 
         Raises:
             TypeError: sess is something else, or inputs and outputs do not fit it.
+
+        Examples:
+            >>> import tensorflow as tf
+            >>> from spinstat import EpochLogger
+            >>> logger = EpochLogger("run", quiet=True)
+            >>> with tf.compat.v1.Graph().as_default(), tf.compat.v1.Session() as sess:
+            ...     x = tf.compat.v1.placeholder(tf.float32, (None, 2))
+            ...     logger.setup_tf_saver(sess, inputs={"x": x}, outputs={"pi": 2 * x})
+            ...     logger.save_state({})
         """
         from .checkpoint import check_elements
 
@@ -220,6 +239,15 @@ class StateSaver:
                 function; or an argument is something else. Without safe=True, there are arguments.
             ValueError: the class makes something else of the arguments, or nothing.
             ImportError: with safe=True, safetensors is not installed.
+
+        Examples:
+            >>> import torch
+            >>> from spinstat import EpochLogger
+            >>> logger = EpochLogger("run", quiet=True)
+            >>> logger.setup_pytorch_saver(torch.nn.Linear(2, 1))
+            >>> logger.save_state({"epoch": 0}, itr=10)
+            >>> logger.last_checkpoint.pytorch.endswith("model10.pt")
+            True
         """
         recipe = None
         if safe:

@@ -17,7 +17,12 @@ _ALIGNMENT = 16
 
 def setup_pytorch_for_mpi() -> None:
     """Give each rank its share of torch's threads, so that the ranks of a machine do not crowd one another
-    out."""
+    out.
+
+    Examples:
+        >>> from spinstat.utils.mpi_pytorch import setup_pytorch_for_mpi
+        >>> setup_pytorch_for_mpi()
+    """
     import torch
 
     threads = torch.get_num_threads()
@@ -34,6 +39,15 @@ def mpi_avg_grads(module: torch.nn.Module) -> None:
     Args:
         module: a module with the same parameters on every rank. The mean is taken in float64 where any of
             them is, else in float32.
+
+    Examples:
+        >>> import torch
+        >>> from spinstat.utils.mpi_pytorch import mpi_avg_grads
+        >>> layer = torch.nn.Linear(2, 1)
+        >>> layer(torch.ones(2)).backward()
+        >>> mpi_avg_grads(layer)  # and then optimizer.step()
+        >>> layer.weight.grad
+        tensor([[1., 1.]])
     """
     import torch
 
@@ -63,6 +77,11 @@ def sync_params(module: torch.nn.Module) -> None:
 
     Args:
         module: a module with parameters of the same shapes and dtypes on every rank.
+
+    Examples:
+        >>> import torch
+        >>> from spinstat.utils.mpi_pytorch import sync_params
+        >>> sync_params(torch.nn.Linear(2, 1))
     """
     import torch
 

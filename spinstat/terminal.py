@@ -33,6 +33,11 @@ def colorize(string: object, color: str, bold: bool = False, highlight: bool = F
 
     Raises:
         KeyError: an unknown colour.
+
+    Examples:
+        >>> from spinstat import colorize
+        >>> len(colorize("done", "green", bold=True)) - len("done")  # codes before and after it
+        11
     """
     check_color(color)
     codes = [str(color2num[color] + (10 if highlight else 0))]

@@ -128,6 +128,21 @@ def restore_tf_graph(sess: Any, fpath: str | os.PathLike[str]) -> dict[str, Any]
 
     Raises:
         OSError: there is no such folder, or it is not whole.
+
+    Examples:
+        >>> import tensorflow as tf
+        >>> from spinstat import EpochLogger
+        >>> from spinstat.checkpoint import restore_tf_graph
+        >>> v1 = tf.compat.v1
+        >>> with v1.Graph().as_default(), v1.Session() as sess:
+        ...     x = v1.placeholder(tf.float32, (None, 2), name="x")
+        ...     logger = EpochLogger("graphs", quiet=True)
+        ...     logger.setup_tf_saver(sess, inputs={"x": x}, outputs={"pi": 2 * x})
+        ...     logger.save_state({})
+        >>> with v1.Graph().as_default(), v1.Session() as sess:
+        ...     model = restore_tf_graph(sess, "graphs/tf1_save")
+        ...     sess.run(model["pi"], {model["x"]: [[1, 2]]})
+        array([[2., 4.]], dtype=float32)
     """
     v1 = tensorflow_v1()
     folder = os.fspath(fpath)

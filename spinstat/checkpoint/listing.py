@@ -23,6 +23,12 @@ class Listed:
         size: of all its files, in bytes.
         names: of the files and folders that it has in the run's folder.
         rows: dumped when the run would go on from it; None where it cannot.
+
+    Examples:
+        >>> from spinstat.checkpoint import list_checkpoints
+        >>> (listed,) = list_checkpoints("runs/ppo")
+        >>> listed.rank, listed.itr, listed.rows, "vars.pkl" in listed.names
+        (0, None, 3, True)
     """
 
     rank: int
@@ -35,7 +41,16 @@ class Listed:
 
 
 def list_checkpoints(folder: str | os.PathLike[str]) -> list[Listed]:
-    """The checkpoints of a run that were taken whole, rank by rank, oldest first."""
+    """The checkpoints of a run that were taken whole, rank by rank, oldest first.
+
+    Args:
+        folder: the run's.
+
+    Examples:
+        >>> from spinstat.checkpoint import list_checkpoints
+        >>> [listed.rows for listed in list_checkpoints("runs/ppo")]
+        [3]
+    """
     return [_listed(rank, record) for rank, shelf in _shelves(folder) for record in shelf.records()]
 
 
@@ -45,6 +60,14 @@ def verify_checkpoints(folder: str | os.PathLike[str]) -> list[str]:
     Returns:
         What is wrong, a sentence each; nothing where all is as it was saved. A plain file, such as vars.pkl,
         that is not the newest checkpoint's is one of them.
+
+    Args:
+        folder: the run's.
+
+    Examples:
+        >>> from spinstat.checkpoint import verify_checkpoints
+        >>> verify_checkpoints("runs/ppo")
+        []
     """
     problems = []
     for _, shelf in _shelves(folder):

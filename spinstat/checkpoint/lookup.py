@@ -35,6 +35,12 @@ class Checkpoint:
         pytorch: what torch.save wrote, pyt_save/model.pt.
         tf: the folder of a TensorFlow graph, tf1_save.
         weights: those of the PyTorch model without a pickle, pyt_save/weights.safetensors.
+
+    Examples:
+        >>> from spinstat.checkpoint import find_checkpoint
+        >>> checkpoint = find_checkpoint("runs/ppo")
+        >>> checkpoint.itr, checkpoint.tf, len(checkpoint.paths)
+        (None, None, 2)
     """
 
     itr: int | None
@@ -70,6 +76,12 @@ def find_checkpoint(folder: str | os.PathLike[str], itr: int | str | None = "las
     Raises:
         FileNotFoundError: there is no such checkpoint; tells which there are.
         ValueError: itr is something else.
+
+    Examples:
+        >>> import os
+        >>> from spinstat.checkpoint import find_checkpoint
+        >>> os.path.relpath(find_checkpoint("runs/ppo").pytorch)
+        'runs/ppo/pyt_save/model.pt'
     """
     root = os.path.abspath(folder)
     shelf = Shelf(root)

@@ -15,7 +15,22 @@ __all__ = ["load_policy_and_env", "run_policy"]
 def load_policy_and_env(
     fpath: str | os.PathLike[str], itr: policy.Itr = "last", deterministic: bool = False
 ) -> tuple[Any, policy.SavedPolicy]:
-    """Load the policy and the environment of a run: see `spinstat.policy.load_policy_and_env`."""
+    """Load the policy and the environment of a run: see `spinstat.policy.load_policy_and_env`.
+
+    Args:
+        fpath: the run's folder.
+        itr: the number of the checkpoint, or "last".
+        deterministic: take the likeliest action, where the model can tell it.
+
+    Examples:
+        >>> from spinstat.utils.test_policy import load_policy_and_env
+        >>> env, get_action = load_policy_and_env("runs/ppo", "last")
+        <BLANKLINE>
+        <BLANKLINE>
+        Loading from runs/ppo/pyt_save/model.pt.
+        <BLANKLINE>
+        <BLANKLINE>
+    """
     return policy.load_policy_and_env(fpath, itr, deterministic)
 
 
