@@ -7,6 +7,8 @@
 # make wheel   sdist and wheel in build/wheel, tested on the oldest and the newest NumPy outside of the checkout
 # make warnings valgrind bigendian
 #              the C and Cython with warnings as errors; csrc under memcheck; csrc on a big-endian machine (QEMU)
+# make fuzz-py coverage
+#              the Python fuzzers, FUZZ_RUNS inputs each with a fixed seed; lines and branches that the tests run
 # make clean   remove what was built, the environment and the demo's run
 #
 # Everything runs in .venv, made with PYTHON (default python3). Stamps in there remember what is installed: a second
@@ -15,6 +17,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+FUZZ_RUNS ?= 5000
 
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -27,6 +30,7 @@ export PATH := $(BIN):$(PATH)
 
 .PHONY: demo test bench types docs wheel clean
 .PHONY: warnings valgrind bigendian
+.PHONY: fuzz-py coverage
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
@@ -55,6 +59,13 @@ warnings: $(VENV)/.tested-with
 
 valgrind bigendian:
 	.ci/$@
+
+fuzz-py: $(VENV)/.checked-with
+	set -e; cd tests; for name in buffers store files; do \
+	    $(BIN)/python -m fuzz $$name --runs $(FUZZ_RUNS) --seed 1; done
+
+coverage: $(VENV)/.checked-with
+	.ci/coverage $(PYTEST_ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist *.egg-info runs/demo spinstat/*.so spinstat/_core.c

@@ -29,7 +29,8 @@ def main() -> None:
     os.makedirs(found, exist_ok=True)
     options = {
         "-max_total_time": args.seconds, "-runs": args.runs, "-seed": args.seed, "-timeout": 30,
-        "-rss_limit_mb": 3000, "-max_len": 4096, "-print_final_stats": 1,
+        "-rss_limit_mb": 3000, "-max_len": 4096, "-len_control": 0,
+        "-print_final_stats": 1,
     }  # fmt: skip
     words = [f"{name}={value}" for name, value in options.items()]
     print(f"{args.target}: seed {args.seed}, inputs go to {found}", flush=True)

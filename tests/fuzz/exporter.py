@@ -18,7 +18,8 @@ def _load() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "exporter" + str(sysconfig.get_config_var("EXT_SUFFIX")))
         include = sysconfig.get_path("include")
-        subprocess.run([*compiler, "-shared", "-fPIC", "-O1", f"-I{include}", str(source), "-o", path], check=True)
+        words = [*compiler, "-shared", "-fPIC", "-O1", f"-I{include}", str(source), "-o", path]
+        subprocess.run(words, check=True)
         spec = importlib.util.spec_from_file_location("exporter", path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

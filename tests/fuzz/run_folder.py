@@ -20,16 +20,18 @@ from .draw import Draw
 Files = dict[str, Callable[[str], None]]  # by name in the folder: what makes the file at a path
 
 TOKENS = (
-    b"\t", b"\n", b"\r\n", b"\0", b"nan", b"inf", b"-", b"1e999", b"1_0", b"\xff\xfe", b"\xef\xbb\xbf", b'"', b"{", b"[",
-    b"]", b"}", b",", b":", b"Epoch", b"Loss\tLoss\tLoss", b"\xe2\x80\xa8", b"\x1b[31m", b"[" * 5000, b'{"a":' * 3000,
-    b"9" * 5000, b"-1", b"null", b"true", b"../", b"/etc/passwd", b"\\ud800", b"\\n", b"\t" * 300, b"a" * 300,
+    b"\t", b"\n", b"\r\n", b"\0", b"nan", b"inf", b"-", b"1e999", b"1_0", b"\xff\xfe", b"\xef\xbb\xbf", b'"',
+    b"{", b"[", b"]", b"}", b",", b":", b"Epoch", b"Loss\tLoss\tLoss", b"\xe2\x80\xa8", b"\x1b[31m",
+    b"[" * 5000, b'{"a":' * 3000, b"9" * 5000, b"-1", b"null", b"true", b"../", b"/etc/passwd", b"\\ud800",
+    b"\\n", b"\t" * 300, b"a" * 300,
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, True, 0, -1, 10**30, -(10**30), 10**4400, 1e308, float("inf"), -float("inf"), float("nan"), "", "..", "/", "x",
-    "../../x", "\ud800", "\0", "a" * 300, "9" * 5000, [], {}, [[]], [None], {"": None}, {"$call": 1},
-    {"$call": {"of": "os:system", "args": ["true"]}}, {"$object": "os:system"}, {"$object": "\0:x"},
-    {"$unrecorded": 1}, {"$array": {}}, "١٢", "vars" + "9" * 5000 + ".pkl", "tf1_save", "vars-1.pkl", "CartPole-v1",
-    "c1.json", 2**63, 1.5, "torch.nn:Linear", "é", "rank1",
+    None, True, 0, -1, 10**30, -(10**30), 10**4400, 1e308, float("inf"), -float("inf"), float("nan"), "",
+    "..", "/", "x", "../../x", "\ud800", "\0", "a" * 300, "9" * 5000, [], {}, [[]], [None], {"": None},
+    {"$call": 1}, {"$call": {"of": "os:system", "args": ["true"]}},
+    {"$object": "os:system"}, {"$object": "\0:x"},
+    {"$unrecorded": 1}, {"$array": {}}, "١٢", "vars" + "9" * 5000 + ".pkl", "tf1_save", "vars-1.pkl",
+    "CartPole-v1", "c1.json", 2**63, 1.5, "torch.nn:Linear", "é", "rank1",
 )  # fmt: skip
 
 
@@ -43,7 +45,8 @@ def train(lr: float, sizes: list[int], output_dir: str) -> None:
         )
         for epoch in range(3):
             logger.store(Loss=[1.0 / (epoch + 1), 2.0], EpRet=epoch)
-            logger.save_state({"epoch": epoch, "env": gymnasium.make("CartPole-v1")}, 3 if epoch == 1 else None)
+            env = gymnasium.make("CartPole-v1")
+            logger.save_state({"epoch": epoch, "env": env}, 3 if epoch == 1 else None)
             logger.log_tabular("Epoch", epoch)
             logger.log_tabular("Loss", with_min_and_max=True)
             logger.log_tabular("EpRet")
@@ -59,15 +62,17 @@ def template(folder: str) -> dict[str, bytes]:
     """The files of the run; TensorFlow's, which takes long to load, are made up."""
     train(0.5, [4, 4], folder)
     path = Path(folder)
-    # Called from a program that is run from a file, this would hold how to call it: here a record of that form.
+    # Where this is run from a file, it holds how to call it again: here a record of that form.
     launch = json.loads((path / "launch.json").read_text())
     launch["program"] = {
-        "words": ["python", "train.py", "--lr", "0.5"], "cwd": "/", "path": "/", "module": None, "script": "/train.py",
-        "line": 3,
+        "words": ["python", "train.py", "--lr", "0.5"], "cwd": "/", "path": "/", "module": None,
+        "script": "/train.py", "line": 3,
     }  # fmt: skip
-    arguments = {"lr": 0.5, "sizes": [4, {"$tuple": [1]}], "output_dir": folder, "act": {"$object": "torch.nn:ReLU"}}
+    arguments = {"lr": 0.5, "sizes": [4, {"$tuple": [1]}], "output_dir": folder}
+    arguments["act"] = {"$object": "torch.nn:ReLU"}
     launch["call"] = {
-        "function": "fuzz.run_folder:train", "positional": [], "star": None, "double_star": None, "arguments": arguments,
+        "function": "fuzz.run_folder:train", "positional": [], "star": None, "double_star": None,
+        "arguments": arguments,
     }  # fmt: skip
     (path / "launch.json").write_text(json.dumps(launch))
     return {

@@ -1,4 +1,4 @@
-"""Files of run folders as all their readers see them: what comes out is what the readers' documentation says."""
+"""Run folders as all their readers see them: what comes out is what the readers' documentation says."""
 
 from __future__ import annotations
 
