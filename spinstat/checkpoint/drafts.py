@@ -127,7 +127,8 @@ def _posix(*steps: str) -> str:
 
 
 def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    # Windows flushes only what may be written to.
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -147,9 +148,11 @@ def _lock(path: str) -> int | None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # a file system without locks: is_abandoned() cannot tell there either
+    except BaseException as error:
         os.close(descriptor)
-        return None
+        if isinstance(error, OSError):  # a file system without locks: is_abandoned() cannot tell there either
+            return None
+        raise
     return descriptor
 
 
