@@ -11,7 +11,8 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ..files import WORK_FOLDER
 from ..terminal import warn
@@ -126,6 +127,15 @@ class Shelf:
         """Delete a generation, its record first; plain names stay."""
         remove_tree(record_path(self.folder, record.number))
         remove_tree(os.path.join(self.folder, f"c{record.number}"))
+
+    @contextmanager
+    def tidy(self) -> Iterator[None]:
+        """Let no half of a generation stay where an interrupt ends the block, and the process goes on."""
+        try:
+            yield
+        except BaseException:
+            self.clean()
+            raise
 
     def clean(self) -> None:
         """Delete what killed processes have left: unfinished generations and temporaries."""

@@ -187,7 +187,7 @@ class Savers:
         self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None = None
     ) -> None:
         """Take a checkpoint, or add to the one being taken."""
-        with self._lock:
+        with self._lock, self._shelf.tidy():
             if self._current is not None:
                 add_parts(self._current)
                 return
@@ -227,7 +227,7 @@ class Savers:
     def after_row(self) -> None:
         """Complete the records of the checkpoints that belong to the row just dumped."""
         problems: list[str] = []
-        with self._lock:
+        with self._lock, self._shelf.tidy():
             again, self._unwritten = self._unwritten, []
             completed = [*again, *((record, record.resume) for record in self._links.after_row())]
             for record, resume in completed:
