@@ -148,6 +148,17 @@ def test_infinite_values_count_as_what_they_are(values: list[float], statistic: 
             assert number == wanted or (math.isnan(number) and math.isnan(wanted))
 
 
+def test_beside_infinite_resamples_the_ends_are_numbers_of_the_sample_and_the_outer_ones() -> None:
+    values = np.append(draws(11), 1e9)
+    chosen = np.random.default_rng(0).integers(0, 12, size=(10_000, 12))
+    found = interquartile_mean(values[chosen])
+    assert 0 < np.mean(found > 1e6) < 0.025  # of the resamples with so many of the last
+    low = np.quantile(found, 0.025, method="lower")
+    high = np.quantile(found, 0.975, method="higher")
+    one = estimate(np.where(values == 1e9, INF, values), interquartile_mean)
+    assert (one.low, one.high) == (low, high)
+
+
 def test_numbers_near_the_largest_are_no_warning() -> None:
     assert estimate([1.7e308, 1.7e308, 1e300], mean).value == INF
 
