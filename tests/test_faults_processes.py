@@ -24,7 +24,6 @@ from spinstat import EpochLogger, Logger
 from spinstat.checkpoint import find_checkpoint, verify_checkpoints
 from spinstat.files import make_default_folder
 
-
 # Forks
 
 
