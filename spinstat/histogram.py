@@ -11,6 +11,7 @@ from ._core import Moments
 
 BINS = 64  # of equal width between the least and the greatest value
 PIECE = 1 << 18  # values that are looked at in one go: 2 MiB
+WHOLE = 1 << 21  # scalars that are copied as one array, which is ten times as fast as pieces: 16 MiB
 
 
 class Histogram(NamedTuple):
@@ -36,8 +37,8 @@ class Histogram(NamedTuple):
 def histogram_of(values: Sequence[Any], count: int) -> Histogram | None:
     """The histogram of stored values: numbers, and arrays that count by their elements.
 
-    The values are gone through in pieces; besides an array that was stored as such, no more than some MiB are
-    needed.
+    Needs no more than some 50 MiB besides the values, however many there are, and a few times an array that
+    was stored as such.
 
     Args:
         values: as `epoch_dict` has them.
@@ -67,12 +68,13 @@ def histogram_of(values: Sequence[Any], count: int) -> Histogram | None:
 def _pieces(values: Sequence[Any], count: int) -> Iterator[Any]:
     """The finite values, as one-dimensional arrays of float64."""
     for piece in _scalars(values) if len(values) == count else _joined(values):
-        yield piece[np.isfinite(piece)]
+        finite = np.isfinite(piece)
+        yield piece if finite.all() else piece[finite]
 
 
 def _scalars(values: Sequence[Any]) -> Iterator[Any]:
     """Of values that are one number each."""
-    if len(values) <= PIECE:
+    if len(values) <= WHOLE:
         yield np.asarray(values, np.float64).reshape(-1)
         return
     for start in range(0, len(values), PIECE):
