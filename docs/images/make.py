@@ -21,6 +21,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 IMAGES = Path(__file__).resolve().parent
 ROOT = IMAGES.parent.parent
@@ -80,12 +81,24 @@ def on_a_terminal(program: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
-# The charts of the page are drawn when there is a line in each; the settings beside them are in the way.
-HIDE_SETTINGS = "document.querySelector('.settings-button')?.click()"
+# What makes room for charts on TensorBoard's first page: no table under each, no settings beside them.
+MAKE_ROOM = """(() => {
+    const table = [...document.querySelectorAll('mat-checkbox')]
+        .find(box => box.textContent.includes('Enable step selection'));
+    const settings = document.querySelector('.settings-button');
+    if (!table || !settings) return false;
+    table.querySelector('input').click();
+    settings.click();
+    return true;
+})()"""
+
+# Whether all charts that can be seen have the lines of three runs.
 DRAWN = """(() => {
-    const charts = [...document.querySelectorAll('line-chart')];
-    const lines = charts.map(chart => chart.querySelectorAll('path[d*="L"]').length);
-    return charts.length >= 3 && lines.every(number => number >= 3);
+    const seen = [...document.querySelectorAll('line-chart')]
+        .filter(chart => chart.getBoundingClientRect().top < innerHeight);
+    const lines = chart => [...chart.querySelectorAll('path')]
+        .filter(path => (path.getAttribute('d') || '').split('L').length > 20).length;
+    return seen.length >= 4 && seen.every(chart => lines(chart) == 3);
 })()"""
 
 
@@ -96,9 +109,9 @@ def tensorboard() -> None:
     server = subprocess.Popen([Path(sys.executable).with_name("tensorboard"), *options])
     try:
         wait_for(lambda: urllib.request.urlopen("http://127.0.0.1:6123/data/runs").status == 200)
-        tags = "AverageEpRet%7CEntropy%7CEpLen%7CLossV%7C%5EKL"
+        tags = quote("^(AverageEpRet|MinEpRet|AverageVVals|Entropy|LossV|values/EpRet)$")
         url = f"http://127.0.0.1:6123/?tagFilter={tags}&smoothing=0#timeseries"
-        (IMAGES / "tensorboard.png").write_bytes(screenshot(url, 1200, 760))
+        (IMAGES / "tensorboard.png").write_bytes(screenshot(url, 1200, 800))
     finally:
         server.terminate()
         server.wait()
@@ -137,10 +150,10 @@ def screenshot(url: str, width: int, height: int) -> bytes:
             size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
             call("Emulation.setDeviceMetricsOverride", **size)
             call("Page.navigate", url=url)
+            wait_for(lambda: evaluate(MAKE_ROOM))
+            time.sleep(3)  # in which the charts move
             wait_for(lambda: evaluate(DRAWN))
-            evaluate(HIDE_SETTINGS)
-            time.sleep(3)  # the charts move into the room
-            wait_for(lambda: evaluate(DRAWN))
+            time.sleep(3)  # for histograms, and what moves at the end
             return base64.b64decode(call("Page.captureScreenshot", format="png")["data"])
         finally:
             browser.terminate()
