@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from conftest import ROOT, RunPython, clean_environment
@@ -120,6 +122,39 @@ def test_every_public_name_is_there_and_documented() -> None:
 def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="EpochLoger"):
         spinstat.EpochLoger  # noqa: B018
+
+
+def test_nothing_of_numpy_is_needed_to_build() -> None:
+    """So one wheel works with every NumPy: it is used through Python and the buffer protocol."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert not [name for name in project["build-system"]["requires"] if "numpy" in name]
+    sources = [*(ROOT / "spinstat").glob("*.p[yx]*"), *(ROOT / "csrc").glob("*")]
+    assert sources
+    for path in sources:
+        assert not re.search(r"cimport\s+numpy|numpy/\w+\.h", path.read_text(encoding="utf-8")), path
+
+
+def test_wheels_are_made_for_every_python_that_is_supported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    built = project["tool"]["cibuildwheel"]["build"].split()
+    versions = {name.removesuffix("-*") for name in built}
+    assert versions == {"cp311", "cp312", "cp313", "cp314", "cp314t", "cp315", "cp315t"}
+    assert project["project"]["requires-python"] == ">=3.11"
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_what_contributors_are_told_exists(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (ROOT / link).exists(), link
+    targets = {word for names in re.findall(r"`?\bmake ([a-z -]+)`", text) for word in names.split()}
+    if name == "CONTRIBUTING.md":
+        assert {"types", "docs", "wheel"} <= targets
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    declared = " ".join(re.findall(r"^([\w -]+):", makefile, re.MULTILINE))
+    assert targets <= set(declared.split())
+    paths = re.findall(r"`((?:csrc|tests|spinstat|docs|\.ci)/[\w./]+)`", text)
+    assert not [path for path in paths if not (ROOT / path).exists()]
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "README.md", "CHANGELOG.md"])
