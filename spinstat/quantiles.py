@@ -199,7 +199,7 @@ class _Ordered:
             values.sort(kind="stable")  # which merges what is sorted by ranks
         else:
             weights = np.concatenate([_weights(sample, step) for sample in samples])
-            order = np.lexsort((weights, values))  # by both, so that the order of ranks does not matter
+            order = np.argsort(values)  # among equal values any order gives the same
             values = values[order]
             self._ends = np.cumsum(weights[order])
         self._values = values

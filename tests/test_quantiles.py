@@ -262,3 +262,8 @@ def test_values_that_have_not_changed_are_never_taken_for_changed(values: list[f
     parts = [np.array(part) for part in np.array_split(values, cut)]
     found = quantiles_of([*parts, *values], (0.0, 1.0))
     assert found == [min(values), max(values)]
+
+
+def test_means_of_the_smallest_numbers_may_be_a_whole_step_apart() -> None:
+    parts = [np.array([1.5e-323]), np.array([2.5e-323, 5e-324, 2e-323, 2e-323])]
+    assert quantiles_of(parts, (0.0, 0.5, 1.0)) == [5e-324, 2e-323, 2.5e-323]

@@ -161,6 +161,17 @@ def test_of_more_values_than_fit_each_quantile_is_within_the_bound(
     assert found == shuffled, "the order of ranks matters"
 
 
+def test_the_middle_of_each_block_stands_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantiles, "BUDGET", 12)
+    monkeypatch.setattr(quantiles, "LEAST_SHARE", 1)
+    # 113 values, so blocks of 10: 0 to 9, ..., and 3 that are left over: 110 to 112.
+    places = [1, 9, 10, 57, 109, 110, 111]
+    middles = [4.0, 4.0, 14.0, 54.0, 104.0, 111.0, 111.0]
+    data = np.random.default_rng(5).permutation(113).astype(float)
+    assert quantiles_of(data, [], asked=[place / 112 for place in places]) == pytest.approx(middles)
+    assert quantiles_of([], data, asked=[0.0, 1.0]) == [0.0, 112.0]
+
+
 def test_of_200_000_values_on_two_ranks_quantiles_are_right_to_a_few_places() -> None:
     rng = np.random.default_rng(3)
     values = [rng.exponential(size=150_000), rng.normal(size=50_000)]
