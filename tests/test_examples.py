@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, RunPython
+from conftest import ROOT, RunPython, clean_environment
+from consoles import last_table
 
 PPO = str(ROOT / "examples" / "ppo.py")
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -75,3 +79,44 @@ def test_ppo_says_what_it_cannot_do(
     done = run_python(PPO, option, value, "--output_dir", output_dir, check=False)
     assert done.returncode != 0
     assert complaint in done.stderr
+
+
+def test_ppo_gives_its_rows_to_sinks_and_its_console_too(run_python: RunPython, tmp_path: Path) -> None:
+    options = ["--steps", "400", "--epochs", "2", "--sinks", "jsonl", "csv", "--console", "rich"]
+    run_dir = tmp_path / "run"
+    env = {"FORCE_COLOR": "1", "COLUMNS": "90"}
+    printed = run_python(PPO, *options, "--output_dir", str(run_dir), env=env).stdout
+    lines = (run_dir / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    returns = [float(row["AverageEpRet"]) for row in rows(run_dir)]
+    assert [json.loads(line)["AverageEpRet"] for line in lines] == returns
+    shown = last_table(printed)
+    assert shown["TotalEnvInteracts"] == ("800", "+400", "")
+    assert shown["AverageVVals"].n == "400"
+    assert "1 of 2 epochs, about " in printed
+
+
+def test_the_demo_ends_with_where_its_curve_is_and_a_command_that_reads_its_run(
+    run_python: RunPython, tmp_path: Path
+) -> None:
+    """The commands as they are printed, in another folder and with one short epoch."""
+    plan = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    train = re.search(r"examples/ppo\.py (--cpu 2 .*)", plan)
+    assert train is not None
+    run_python(PPO, *train[1].split(), "--epochs", "1", "--steps", "200")
+
+    last = [line for line in plan.splitlines() if line.strip()][-2:]
+    told = "".join(
+        subprocess.run(line, shell=True, capture_output=True, text=True, check=True).stdout for line in last
+    )
+    curve = re.search(r"\S+\.png", told)
+    assert curve is not None
+    assert (tmp_path / curve[0]).read_bytes().startswith(PNG_SIGNATURE)
+
+    program, *arguments = told.splitlines()[-1].split()
+    assert Path(program).name == "tensorboard"
+    tensorboard = Path(sys.executable).with_name("tensorboard")
+    done = subprocess.run(
+        [tensorboard, *arguments, "--inspect", "--tag", "AverageEpRet"],
+        cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert re.search(r"scalars\n +first_step +200\n", done.stdout), done.stdout
