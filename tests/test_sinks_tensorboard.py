@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import RunPython
 from rows import dump
 from sinks import Told
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -281,11 +282,44 @@ class TestWritersOfTheUser:
         assert recorder.calls == [("Epoch", 4.0, 4), ("X", 2.0, 4)]
 
 
+FULL_DISK = """
+import resource, signal, sys, warnings
+sys.modules["tensorflow"] = None  # which torch's writer would load, and which takes long
+from spinstat import Logger
+from spinstat.sinks import event_writers
+folder, package = sys.argv[1:]
+event_writers.has_package = lambda name: (package == "torch") == (name != "tensorboardX")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+logger = Logger(folder, quiet=True, sinks=["tensorboard"])
+def dump(epoch):
+    logger.log_tabular("Epoch", epoch); logger.dump_tabular()
+dump(0)
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for epoch in range(1, 30): dump(epoch)
+print(sum("the sink tensorboard failed" in str(warning.message) for warning in caught))
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+dump(30)
+dump(31)
+"""
+
+
 class TestPackages:
+    @pytest.mark.parametrize("package", ["torch", "tensorboardX"])
+    def test_a_full_disk_keeps_the_rows_and_stops_nothing(
+        self, output_dir: str, run_python: RunPython, package: str
+    ) -> None:
+        """The limit on the size of files stands for the disk."""
+        assert run_python("-c", FULL_DISK, output_dir, package).stdout == "1\n"
+        found = scalars(output_dir, "Epoch")
+        assert sorted(set(found)) == [(epoch, float(epoch)) for epoch in range(32)]
+
     def test_tensorboardx_writes_where_torch_is_not(
         self, output_dir: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("spinstat.sinks.tensorboard.has_package", lambda name: name == "tensorboardX")
+        monkeypatch.setattr("spinstat.sinks.event_writers.has_package", lambda name: name == "tensorboardX")
         killed = train(output_dir, 6, 0.0, resume=False)
         train(output_dir, 5, 0.5, resume=True).close()
         assert scalars(output_dir, "X") == [(0, 0.0), (10, 1.0), (20, 2.0), (30, 3.5), (40, 4.5)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 from ..files import move_folder_aside
 from ..histogram import Histogram
 from ..row import Row
-from .base import OwnSink, Run, has_package, missing
+from ..terminal import warn
+from .base import OwnSink, Run, missing
+from .event_writers import hparams_function, make_writer, writer_class, writer_package
 from .flat import flatten
 from .steps import Steps
 
 FOLDER = "tensorboard"
 HISTOGRAMS = "values/"  # before the key: a tag may not be that of a scalar too
-_numbers = itertools.count()
 
 
 class TensorBoardSink(OwnSink):
@@ -66,14 +66,14 @@ class TensorBoardSink(OwnSink):
 
     def check(self) -> None:
         """Raise ImportError where neither torch with tensorboard nor tensorboardX is installed."""
-        if self._is_own and _package() is None:
+        if self._is_own and writer_package() is None:
             raise missing(self.name, "torch and tensorboard, or tensorboardX", "tensorboard")
 
     def open_run(self, run: Run) -> None:
         """Begin a run, or go on with one."""
         super().open_run(run)
         if self._is_own:
-            _writer_class()  # which takes seconds to load: better here than with the first row
+            writer_class()  # which takes seconds to load: better here than with the first row
             folder = os.path.join(run.folder, FOLDER)
             if not run.resumed and os.path.lexists(folder):
                 move_folder_aside(folder)
@@ -85,6 +85,9 @@ class TensorBoardSink(OwnSink):
     def write(self, row: Row) -> None:
         """Write a row, and those before it that a full disk has kept from being written."""
         self._waiting.append(row)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
         try:
             while self._waiting:
                 self._write_row(self._waiting[0])
@@ -120,7 +123,7 @@ class TensorBoardSink(OwnSink):
         if self._writer is None:
             assert self.run is not None
             folder = os.path.join(self.run.folder, FOLDER)
-            self._writer = _make_writer(folder, step if self.run.resumed else None)
+            self._writer = make_writer(folder, step if self.run.resumed else None)
         return self._writer
 
     def _write_config(self, writer: Any, metrics: list[str], step: int) -> None:
@@ -128,7 +131,7 @@ class TensorBoardSink(OwnSink):
         if hasattr(writer, "add_text"):
             text = json.dumps(self._config, indent=4)
             writer.add_text("config", "".join(f"    {line}\n" for line in text.splitlines()), step)
-        function = _hparams_function(writer)
+        function = hparams_function(writer)
         if function is not None:  # SummaryWriter.add_hparams would write them to a run of their own
             for summary in function(values, dict.fromkeys(metrics, 0.0)):
                 writer.file_writer.add_summary(summary)
@@ -141,62 +144,19 @@ class TensorBoardSink(OwnSink):
 
     def close(self) -> None:
         """Write what waits, and close the files; a writer of the user's stays open."""
+        try:
+            self._catch_up()
+        except Exception as error:
+            warn(f"the sink {self.name}: {error}; {len(self._waiting)} of its rows are lost")
+            return
         if self._config is not None:
             self._write_config(self._open_writer(self._step), [], self._step)
             self._config = None
-        waiting, self._waiting = self._waiting, []
-        for row in waiting:
-            self._write_row(row)
         if self._writer is not None:
             self._flush()
             if self._is_own:
                 self._writer.close()
                 self._writer = None
-
-
-def _package() -> str | None:
-    if has_package("torch") and has_package("tensorboard"):
-        return "torch"
-    return "tensorboardX" if has_package("tensorboardX") else None
-
-
-def _writer_class() -> Any:
-    if _package() == "torch":
-        from torch.utils.tensorboard import SummaryWriter
-
-        return SummaryWriter
-    import tensorboardX
-
-    return tensorboardX.SummaryWriter
-
-
-def _make_writer(folder: str, purge_step: int | None) -> Any:
-    writer_class = _writer_class()
-    if _package() == "torch":
-        return writer_class(folder, purge_step=purge_step)
-    # Its thread ends in silence when the disk is full, and a bounded queue would then stop the run. Its
-    # flush() does not wait for the thread: that writes within a second. And it would write over a file that
-    # was begun in the same second.
-    suffix = f".{os.getpid()}.{next(_numbers)}"
-    return writer_class(
-        folder, purge_step=purge_step, max_queue=0, flush_secs=1, filename_suffix=suffix
-    )
-
-
-def _hparams_function(writer: Any) -> Any:
-    """What makes the summaries of hyperparameters for a writer of torch or tensorboardX; None for others."""
-    if not hasattr(writer, "file_writer"):
-        return None
-    module = type(writer).__module__.partition(".")[0]
-    if module == "torch":
-        from torch.utils.tensorboard.summary import hparams
-
-        return hparams
-    if module == "tensorboardX":
-        import tensorboardX.summary
-
-        return tensorboardX.summary.hparams
-    return None
 
 
 def _add_histogram(writer: Any, key: str, histogram: Histogram, step: int) -> None:
