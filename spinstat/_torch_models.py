@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from .terminal import warn
 from .unpickling import explained
 
@@ -162,6 +164,8 @@ def _to_tensor(value: Any, device: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _to_tensor(part, device) for key, part in value.items()}
     try:
+        if isinstance(value, list | tuple) and any(isinstance(part, np.ndarray) for part in value):
+            value = np.array(value, np.float32)  # torch would go through the arrays number by number
         return torch.as_tensor(value, dtype=torch.float32, device=device)
     except (TypeError, ValueError):
         if not isinstance(value, tuple):

@@ -54,7 +54,7 @@ def mpi_fork(n: int, bind_to_core: bool = False) -> None:
     binding = ["--bind-to", "core"] if bind_to_core else []
     command = [_find_launcher(n), *flags, *binding, "-n", str(n), *_as_one_rank()]
     threads = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    sys.exit(_run(command, {**threads, **os.environ, "IN_MPI": "1"}))
+    sys.exit(_run(command, {**threads, **os.environ, "IN_MPI": "1"}, _folder_left()))
 
 
 def _find_launcher(n: int) -> str:
@@ -81,6 +81,28 @@ def _as_one_rank() -> list[str]:
         )
     runner = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_rank_main.py")
     return [sys.executable, *options, runner, *program]
+
+
+def _folder_left() -> str | None:
+    """The folder that this program was started in, where it has left that and its script is named from there.
+
+    Raises:
+        RuntimeError: nothing tells which it was.
+    """
+    program = split_command(sys.orig_argv[1:])[1]
+    script = program[0] if program else "-"
+    if script.startswith("-") or os.path.isabs(script):
+        return None
+    file = os.path.normpath(getattr(sys.modules["__main__"], "__file__", None) or "")
+    if os.path.exists(script) and (not os.path.isabs(file) or os.path.samefile(script, file)):
+        return None
+    folder = file.removesuffix(os.sep + os.path.normpath(script))
+    if not os.path.isabs(file) or folder == file:
+        raise RuntimeError(
+            f"mpi_fork runs {script} again, which is not in {os.getcwd()}: call it before os.chdir(), or "
+            "start the program by its absolute path"
+        )
+    return folder or os.sep
 
 
 def split_command(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -116,15 +138,15 @@ def split_command(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return options, []
 
 
-def _run(command: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a launcher to its end; the status is its own, or 128 and the number of the signal that ended it."""
+def _run(command: Sequence[str], env: Mapping[str, str], folder: str | None) -> int:
+    """Run a launcher in a folder; its status, or 128 and the number of the signal that ended it."""
     import signal
     import subprocess
     import threading
 
     sys.stdout.flush()
     sys.stderr.flush()
-    with subprocess.Popen(command, env=env) as job:
+    with subprocess.Popen(command, env=env, cwd=folder) as job:
         if threading.current_thread() is threading.main_thread():
             # Whoever ends this process means the ranks, to which the launcher passes it on.
             signal.signal(signal.SIGTERM, lambda *_: job.terminate())

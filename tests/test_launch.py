@@ -87,3 +87,14 @@ def test_the_launcher_beside_the_interpreter_is_taken_before_that_in_path(
 def test_a_number_of_ranks_of_another_kind_is_an_error(n: Any) -> None:
     with pytest.raises(TypeError, match="mpi_fork takes a whole number"):
         mpi_fork(n)
+
+
+def test_a_script_that_cannot_be_found_again_is_an_error_that_says_why(
+    run_python: RunPython, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "sub" / "train.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n{FORK}\n")
+    done = run_python("../sub/train.py", cwd=tmp_path / "other", check=False)
+    assert done.returncode == 1
+    assert f"RuntimeError: mpi_fork runs ../sub/train.py again, which is not in {tmp_path}" in done.stderr

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import sys
 import types
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 import torch
 from conftest import RunPython
 
-from spinstat import EpochLogger
+from spinstat import EpochLogger, _torch_models
 from spinstat.policy import load_actor_critic, load_policy_and_env, load_value_function
 from spinstat.unpickling import MissingClassError
 
@@ -429,3 +430,13 @@ def test_the_model_of_a_checkpoint_that_never_got_its_plain_names_loads(
     env, get_action = load_policy_and_env(output_dir)
     assert env.length == 8 and get_action(np.ones(4)) == 1
     assert ".spinstat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_an_observation_of_several_arrays_is_one_tensor_without_torchs_warning_of_slowness(kind: type) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = _torch_models._to_tensor(kind([np.ones(2), np.zeros(2)]), None)
+    assert torch.equal(found, torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
+    unlike = _torch_models._to_tensor((np.ones(2), np.zeros(3)), None)
+    assert [part.shape for part in unlike] == [(2,), (3,)]

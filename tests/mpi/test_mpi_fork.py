@@ -56,6 +56,14 @@ def reports(outcome: Outcome) -> list[dict[str, object]]:
 
 
 @LAUNCHERS
+def test_a_script_that_has_changed_its_folder_runs_as_it_was_started(launcher: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "train.py").write_text("import os\nos.chdir('sub')\n" + PROGRAM)
+    found = reports(fork(launcher, tmp_path, "train.py"))
+    assert [report["mean"] for report in found] == [0.5, 0.5]
+
+
+@LAUNCHERS
 def test_a_script_with_options_and_arguments_runs_as_it_was_started(launcher: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     words = ["-X", "dev", "-Wignore", "train.py", "", "--lr", "1e-3"]
