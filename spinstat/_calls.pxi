@@ -146,10 +146,10 @@ cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t narg
 
 cdef int store_converted(EpochStore self, list keys, list given) except -1:
     cdef Py_ssize_t n = len(keys), i
-    cdef Converted *converted = <Converted *>PyMem_RawMalloc(n * sizeof(Converted))
     cdef list states = []  # of tensors on devices
-    cdef Py_ssize_t first = 0
+    cdef list targets = [None] * n
     cdef Values values
+    cdef Converted *converted = <Converted *>PyMem_RawMalloc(n * sizeof(Converted))
     if converted == NULL:
         raise MemoryError()
     try:
@@ -169,18 +169,56 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
                 if values.foreign is not None and converted[i].kind != DEVICE:
                     append_foreign(values, given[i], &converted[i])
                     converted[i].kind = STORED
+            refer_to_all(self, keys, given, converted, states, targets)
             for i in range(n):
-                values = self.slot(keys[i]).values.end()
-                if values.foreign is None or converted[i].kind in (DEVICE, STORED):
-                    values.push_converted(given[i], &converted[i])
-                else:
-                    append_foreign(values, given[i], &converted[i])
-                if states:
-                    values.device.extend(states[first:converted[i].states])
-                    first = converted[i].states
+                values = targets[i]
+                if values is None:  # assigned while the caller's lists were appended to
+                    append_foreign(self.slot(keys[i]).values.end(), given[i], &converted[i])
+                elif converted[i].kind == SCALAR:
+                    values.push(converted[i].value)
+                elif converted[i].kind == MANY:
+                    spin_moments_merge(&values.folded, &converted[i].moments)
     finally:
         PyMem_RawFree(converted)
     return 0
+
+
+cdef int refer_to_all(EpochStore self, list keys, list given, const Converted *converted, list states,
+                      list targets) except -1:
+    """Put what needs memory into the values of each key, or nothing anywhere: references to arrays, states of
+    tensors on devices, room for scalars. `targets` becomes the values, None where a list of the caller's is."""
+    cdef Py_ssize_t n = len(keys), first = 0, extended = 0, referred = 0, i
+    cdef Values values
+    try:
+        for i in range(n):
+            values = self.slot(keys[i]).values.end()
+            if values.foreign is None or converted[i].kind in (DEVICE, STORED):
+                targets[i] = values
+                if states:
+                    values.device.extend(states[first:converted[i].states])
+            first = converted[i].states
+            extended += 1
+        for i in range(n):  # runs no other code, so that these references and the moments stay together
+            values = targets[i]
+            if values is not None and converted[i].kind == SCALAR:
+                values.make_room()
+            elif values is not None and converted[i].kind == MANY:
+                values.refer_to(given[i])
+            referred += 1
+    except BaseException:
+        first = 0
+        for i in range(extended):
+            values = targets[i]
+            if values is not None:
+                values.drop_last_states(converted[i].states - first)
+                if i < referred and converted[i].kind == MANY:
+                    values.drop_last_reference(given[i])
+            first = converted[i].states
+        raise
+    return 0
+
+
+cdef tuple _lasting = (int, float, np.generic, np.ndarray)  # what stays the number that it is
 
 
 cdef int append_foreign(Values values, object x, const Converted *value) except -1:
@@ -188,7 +226,7 @@ cdef int append_foreign(Values values, object x, const Converted *value) except 
     objects that are read as numbers the number, as they may be another one by then."""
     cdef object foreign = values.foreign
     cdef list own
-    if value.kind == SCALAR and not isinstance(x, (int, float, np.generic, np.ndarray)) and not is_tensor(x):
+    if value.kind == SCALAR and not isinstance(x, _lasting) and not is_tensor(x):
         x = value.value
     if not hasattr(foreign, "append"):
         own = list(foreign)

@@ -184,14 +184,16 @@ cdef class StoredValues(Values):
     def extend(self, values):
         """Add each of `values`, or raise and add none."""
         cdef StoredValues new = self.taken(as_list(values))
+        cdef Cells *cells
         cdef Py_ssize_t i, start, before
         with cython.critical_section(self.lock):
-            if new.segments:
+            if new.segments or self.tail.cells.filled + new.tail.cells.filled > BLOCK_CAPACITY:
                 self.close_block()
                 start, before = self.length(), len(self.segments)
                 try:
                     for i in range(len(new.segments)):
                         self.add_segment(new.segments[i], start + <Py_ssize_t>new.starts[i])
+                    self.device.extend(new.device)
                 except BaseException:
                     while len(self.segments) > before:
                         self.segments.pop()
@@ -200,9 +202,12 @@ cdef class StoredValues(Values):
                 spin_moments_merge(&self.folded, &new.folded)
                 self.tail.cells, new.tail.cells = new.tail.cells, self.tail.cells
             else:
-                for i in range(new.tail.cells.filled):
-                    self.push(new.tail.cells.block[i])
-            self.device.extend(new.device)
+                cells = &self.tail.cells
+                while cells.capacity < cells.filled + new.tail.cells.filled:
+                    grow(cells)
+                self.device.extend(new.device)
+                memcpy(cells.block + cells.filled, new.tail.cells.block, new.tail.cells.filled * sizeof(double))
+                cells.filled += new.tail.cells.filled
 
     def __iadd__(self, values):
         self.extend(values)
@@ -231,6 +236,10 @@ cdef class StoredValues(Values):
                 if self.edits != edits:
                     return False
                 if self.length() == before:
+                    if all and (self.device or new.device):  # first, as it may fail
+                        self.device[:] = new.device
+                    elif new.device:
+                        self.device.extend(new.device)
                     self.edits += 1
                     self.folded = new.folded
                     self.tail.cells, new.tail.cells = new.tail.cells, self.tail.cells
@@ -238,9 +247,6 @@ cdef class StoredValues(Values):
                     self.starts, new.starts = new.starts, self.starts
                     if all:
                         spin_moments_init(&self.fetched)
-                        self.device[:] = new.device
-                    else:
-                        self.device.extend(new.device)
                     return True
                 appended = self.at(before)
             new.take(appended)

@@ -3,7 +3,6 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, uint64_t
 
@@ -65,16 +64,16 @@ def merge_rows(lower, higher, datatype=None):
         PyBuffer_Release(&source)
 
 
+cdef extern from "Python.h":
+    void *PyUnicode_DATA(object text)
+
+
 cdef uint64_t hash_text(uint64_t seed, str text) except? 0:
-    cdef Py_ssize_t size = 0
-    cdef const char *utf8
-    cdef bytes odd
-    try:
-        utf8 = PyUnicode_AsUTF8AndSize(text, &size)
-    except UnicodeEncodeError:  # a lone surrogate, which a key may hold as any other character
-        odd = text.encode("utf-8", "surrogatepass")
-        return spin_hash(seed, PyBytes_AS_STRING(odd), PyBytes_GET_SIZE(odd))
-    return spin_hash(seed, utf8, size)
+    cdef bytes utf8
+    if text.isascii():
+        return spin_hash(seed, PyUnicode_DATA(text), len(text))
+    utf8 = text.encode("utf-8", "surrogatepass")  # a key may hold a lone surrogate as any other character
+    return spin_hash(seed, PyBytes_AS_STRING(utf8), PyBytes_GET_SIZE(utf8))
 
 
 cdef class RowInfo:

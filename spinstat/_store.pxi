@@ -362,7 +362,7 @@ cdef class EpochStore:
 
 cdef object as_sequence(object values, object key):
     """What is assigned to a key as it is, or as a list where it can be gone through once only."""
-    no_list = isinstance(values, (str, bytes, bytearray, Mapping)) or not hasattr(values, "__iter__")
+    no_list = isinstance(values, _no_lists) or not hasattr(values, "__iter__")
     if no_list or getattr(values, "ndim", None) == 0:
         raise TypeError(f"what is stored under {key!r} is a list of numbers, not {type(values).__qualname__}")
     return values if hasattr(values, "__len__") else list(values)

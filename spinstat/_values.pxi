@@ -93,10 +93,30 @@ cdef class Values:
 
     cdef int push_many(self, object x, const spin_moments *m) except -1:
         """Add an array's moments, and a reference to it where values are kept."""
+        self.refer_to(x)
+        spin_moments_merge(&self.folded, m)
+        return 0
+
+    cdef int refer_to(self, object x) except -1:
+        """Hold a reference to an array where values are kept. Its moments are to be merged in the next step."""
         if self.keep:
             self.close_block()
             self.add_segment(x, self.length())
-        spin_moments_merge(&self.folded, m)
+        return 0
+
+    cdef int drop_last_reference(self, object x) except -1:
+        """Undo refer_to."""
+        cdef Py_ssize_t last = len(self.segments) - 1
+        if self.keep and last >= 0 and self.segments[last] is x:
+            self.segments.pop()
+            self.starts.pop()
+        return 0
+
+    cdef int drop_last_states(self, Py_ssize_t n) except -1:
+        """Forget the last n states that pend, where there are so many."""
+        while n > 0 and self.device:
+            self.device.pop()
+            n -= 1
         return 0
 
     cdef int push_converted(self, object x, const Converted *value) except -1:
@@ -239,10 +259,15 @@ cdef object convert_kept(object x, str key, Converted *out, list states):
     return x if out.plain or out.kind == SCALAR or out.kind == DEVICE else _arrays.kept(x)
 
 
+# A tuple of types written into a call of isinstance would lose the error that one of them raises.
+cdef tuple _lists = (list, tuple, np.ndarray)
+cdef tuple _no_lists = (str, bytes, bytearray, Mapping)
+
+
 cdef int moments_of_list(object values, str key, spin_moments *m) except -1:
     """The moments of whatever sequence of values the caller assigned."""
     cdef Converted value
-    if not (isinstance(values, (list, tuple, np.ndarray)) or is_tensor(values)):
+    if not (isinstance(values, _lists) or is_tensor(values)):
         values = list(values)
     convert(values, key, &value, 0, 1, None)
     if value.kind == SCALAR:
