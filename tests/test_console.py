@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from consoles import Screen, last_table, on_terminal, set_environment, without_styles
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rows import dump
 from thread_ranks import ThreadComm, on_ranks
 
 from spinstat import EpochLogger, Logger
+from spinstat.console import RichConsole
+from spinstat.row import make_row
 
 
 @pytest.fixture(autouse=True)
@@ -313,3 +318,32 @@ class TestWhatKeysAndTextsHold:
         dump(Logger(output_dir, console="rich"), A="x" * 200)
         widths = {len(line) for line in without_styles(terminal.getvalue()).splitlines() if line[:1] == "│"}
         assert widths == {80}
+
+
+TEXTS = st.text(max_size=60) | st.text(st.sampled_from("[]/\\ab \x1b\t\n学é\u0301\u200b\ud800"), max_size=60)
+VALUES = TEXTS | st.floats() | st.integers() | st.booleans() | st.none()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(st.dictionaries(TEXTS, VALUES, max_size=6), min_size=1, max_size=3),
+    width=st.integers(30, 120),
+    encoding=st.sampled_from(["utf-8", "ascii", "cp437"]),
+)
+def test_whatever_rows_hold_no_line_is_too_long_and_nothing_fails(
+    rows: list[dict[str, object]], width: int, encoding: str
+) -> None:
+    from rich.cells import cell_len
+
+    writer = RichConsole()
+    columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")  # where rich fails, a warning says so
+        set_environment(patch)
+        patch.setenv("COLUMNS", str(width))
+        patch.setattr(sys, "stdout", screen := Screen(encoding))
+        for number, cells in enumerate(rows):
+            writer.write(make_row(number, columns, dict(cells), {}, number == 0))
+    lines = without_styles(screen.getvalue()).split("\n")
+    assert max(map(cell_len, lines)) <= width
+    assert "\x1b" not in "".join(lines)
