@@ -72,6 +72,16 @@ class Sample(NamedTuple):
     stands_for: int
 
 
+def _sample(values: Array, step: int) -> Sample:
+    """The middle of each `step` values in ascending order; sorts the values."""
+    values.sort()
+    count = len(values)
+    if step > 1:
+        starts = np.arange(0, count, step)
+        values = values[starts + (np.minimum(step, count - starts) - 1) // 2]
+    return Sample(values, count)
+
+
 class Wanted:
     """The quantiles asked of one key: holds the values of this rank, and then what was found over all ranks.
 
@@ -102,16 +112,9 @@ class Wanted:
         try:
             values = elements(self._values)
             lack = missing(self._moments, values)
+            return lack if lack else _sample(values, step)
         except Exception as error:
             return f"what was stored cannot be read again: {type(error).__name__}: {error}"
-        if lack:
-            return lack
-        values.sort()
-        count = len(values)
-        if step > 1:
-            starts = np.arange(0, count, step)
-            values = values[starts + (np.minimum(step, count - starts) - 1) // 2]
-        return Sample(values, count)
 
     def find(self, moments: Moments, step: int, samples: Sequence[Sample | str]) -> None:
         """Find the quantiles from the moments and the samples of all ranks, in rank order."""
