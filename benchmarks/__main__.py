@@ -75,7 +75,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{machine.slug()}.md"
     title = f"# Benchmarks on {machine.model()}, {time.strftime('%Y-%m-%d')}"
-    kind = "quick run: not to be quoted" if options.quick else "python -m benchmarks"
+    kind = "a quick run, not to be quoted" if options.quick else "one full run"
     file.write_text("\n".join([f"{title}\n\n{kind}\n\n{told}", *texts.values()]), encoding="utf-8")
     print(f"written: {file.relative_to(machine.ROOT)}")
     failed = [name for name, status in statuses.items() if status]

@@ -76,15 +76,21 @@ def time_epochs(count: int, rounds: int) -> dict[str, dict[str, list[float]]]:
         file = stack.enter_context(open(Path(folder) / "rows.txt", "w"))
         subjects: dict[str, Subject] = {"original": ListLogger(file)}
         for name, kept in (("spinstat", True), ("spinstat, not kept", False)):
-            subjects[name] = calls.epoch_logger(kept, subclass=False)
-            subjects[name].quiet = False
+            subjects[name] = printing_logger(folder, name, kept)
         for way, store in WAYS.items():
             samples = {name: partial(one_epoch, subject, store, values) for name, subject in subjects.items()}
             found[way] = common.interleave(samples, rounds)
         check(Path(folder) / "rows.txt", np.array(values))
         for name in subjects.keys() - {"original"}:
-            check(Path(subjects[name].output_dir) / "progress.txt", np.array(values))
+            check(Path(folder) / name / "progress.txt", np.array(values))
     return found
+
+
+def printing_logger(folder: str, name: str, kept: bool) -> Subject:
+    """A logger as users make it, table and all."""
+    from spinstat import EpochLogger
+
+    return EpochLogger(output_dir=Path(folder) / name, keep_values=kept)
 
 
 def one_epoch(subject: Subject, store: Callable[[Subject, Any], None], values: list[list[float]]) -> float:
@@ -121,12 +127,11 @@ def time_simulation(epochs: int, steps: int) -> dict[str, Any]:
     """Steps a second with logging, and logging's share of each epoch. stdout must be a file."""
     example = fast_sim()
     poles, policy = example.CartPoles(1024, common.SEED), example.Policy(common.SEED)
-    logger = calls.epoch_logger(False, subclass=False)
-    logger.quiet = False
-    example.measure_share(poles, policy, logger, 1, steps)  # warms up
-    rate, shares = example.measure_share(poles, policy, logger, epochs, steps)
-    row = logger.output_dir
-    lines = (Path(row) / "progress.txt").read_text().splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        logger = printing_logger(folder, "simulation", False)
+        example.measure_share(poles, policy, logger, 1, steps)  # warms up
+        rate, shares = example.measure_share(poles, policy, logger, epochs, steps)
+        lines = (Path(folder) / "simulation" / "progress.txt").read_text().splitlines()
     if len(lines) != epochs + 2:
         raise AssertionError(f"{len(lines)} lines in progress.txt after {epochs + 1} epochs")
     return {"rate": rate, "shares": shares}

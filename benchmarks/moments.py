@@ -9,7 +9,7 @@ libraries (benchmarks/competitors.py), all in turn in one process; small ones by
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -37,18 +37,10 @@ SOURCES = (
 )
 
 
-def fastest_way(reader: native.Reader, rounds: int) -> str:
-    """The way to read that takes least time, by the median. Checks that all ways read the same bytes."""
-    if len({reader.read(way) for way in reader.WAYS}) != 1:
-        raise AssertionError("two ways to read do not see the same bytes")
-    times = common.interleave({way: common.timed(partial(reader.read, way)) for way in reader.WAYS}, rounds)
-    return min(times, key=lambda way: statistics.median(times[way]))
-
-
 def measure_reading(report: Report, dtype: str, x: Array, rounds: int) -> None:
     """spinstat beside reading."""
     reader = native.Reader(x.ctypes.data, x.nbytes)
-    way = fastest_way(reader, max(3, rounds // 3))
+    way = by_size.fastest_way(reader, max(3, rounds // 3))
     times = common.interleave(
         {
             "read": common.timed(partial(reader.read, way)),
@@ -62,26 +54,19 @@ def measure_reading(report: Report, dtype: str, x: Array, rounds: int) -> None:
     report.at_least(f"{dtype}: share of the speed of reading", share, READ_FLOORS[dtype], "")
 
 
-def measure_libraries(report: Report, dtype: str, x: Array, rounds: int, seconds: float) -> None:
-    """spinstat beside NumPy and whatever else is installed; each checked first."""
-    everyone: dict[str, Callable[[], competitors.Four]] = {
-        "spinstat": partial(competitors.spinstat_four, x),
-        "numpy": competitors.numpy_calls(x),
-    }
-    for rival in competitors.installed():
-        if rival.name in competitors.LIBRARIES and dtype in rival.kinds:
-            everyone[rival.name] = rival.make(x)
-    wrong_by = by_size.errors(everyone, x)
-    times = common.interleave({name: common.timed(call) for name, call in everyone.items()}, rounds, seconds)
-    faster = {name: common.ratio(times[name], times["spinstat"]) for name in everyone if name != "spinstat"}
-    report.at_least(f"{dtype}: times as fast as numpy", faster.pop("numpy"), NUMPY_FLOOR, "x", 1)
-    for name, spread in faster.items():
-        wrong = f"WRONG by {wrong_by[name]:.2g} std" if wrong_by[name] > by_size.USABLE else ""
-        report.figure(f"{dtype}: times as fast as {name}", spread.text("x", 1), wrong)
-    right = [name for name in faster if wrong_by[name] <= by_size.USABLE]
+def judge_large(report: Report, dtype: str, rows: Mapping[str, by_size.Row]) -> None:
+    """The floors beside NumPy and beside the other libraries, whose wrong answers do not count."""
+    cells = {name: cell for name, row in rows.items() for cell in row.values()}
+    report.at_least(f"{dtype}: times as fast as numpy", cells["numpy"].times_spinstat, NUMPY_FLOOR, "x", 1)
+    libraries = [name for name in competitors.LIBRARIES if name in cells]
+    for name in libraries:
+        wrong = cells[name].error > by_size.USABLE
+        text = cells[name].times_spinstat.text("x", 1)
+        report.figure(f"{dtype}: times as fast as {name}", text, "its answer is wrong" if wrong else "")
+    right = [name for name in libraries if cells[name].error <= by_size.USABLE]
     if right:
-        best = min(right, key=lambda name: faster[name].median)
-        report.at_least(f"{dtype}: the fastest library that is right", faster[best], LIBRARY_FLOOR, "x", 1)
+        best = min((cells[name].times_spinstat for name in right), key=lambda spread: spread.median)
+        report.at_least(f"{dtype}: the fastest library that is right", best, LIBRARY_FLOOR, "x", 1)
 
 
 def measure_small(report: Report, rounds: int) -> None:
@@ -103,26 +88,27 @@ def measure_small(report: Report, rounds: int) -> None:
         report.at_most(f"{dtype}: spinstat.moments(x)", spread, SMALL_FLOOR, " us", 3)
 
 
-def show_sizes(report: Report, quick: bool) -> None:
-    """The tables by size."""
+def show_sizes(report: Report, quick: bool, large: Mapping[str, Mapping[str, by_size.Row]]) -> None:
+    """The tables by size; `large`: what was found for one large array, by kind."""
     sizes = by_size.SIZES[:5] if quick else by_size.SIZES
     some = [size for size in sizes if size in (1_000, 100_000, 10_000_000)]
-    rounds, seconds = (3, 1.0) if quick else (21, 3.0)
+    rounds, seconds = (3, 1.0) if quick else (15, 1.5)
     report.note(
         "±: half the distance of the quartiles. The errors are those of the four numbers, the greatest over "
         f"the sizes; above {by_size.USABLE:g} standard deviations an answer is called wrong."
     )
-    for kind in ("float64", "float32"):
+    for kind in ("float64", "float32", "int64", "int32", "float16", "strided"):
         report.section(f"{kind} by size, warm")
-        by_size.show(report, by_size.measure(kind, sizes, rounds, seconds), sizes)
-    for kind in ("int64", "int32", "float16", "strided"):
-        report.section(f"{kind} by size, warm")
-        by_size.show(report, by_size.measure(kind, some, rounds, seconds / 2), some)
+        of_kind = sizes if kind in ("float64", "float32") else some
+        rows = by_size.measure(kind, of_kind, rounds, seconds)
+        for name, row in large.get(kind, {}).items():
+            rows.setdefault(name, {}).update(row)
+        by_size.show(report, rows)
     report.section("float64 by size, cold")
-    cold = [size for size in sizes if 1_000 <= size <= 10_000_000]
-    by_size.show(report, by_size.measure("float64", cold, rounds, seconds, by_size.evictor()), cold)
+    cold = [size for size in sizes if size >= 1_000]
+    by_size.show(report, by_size.measure("float64", cold, rounds, seconds, by_size.evictor()))
     report.section("spinstat's targets and threads, warm, by the wall clock")
-    by_size.show_targets(report, sizes, 0.1 if quick else 0.3)
+    by_size.show_targets(report, sizes, 0.05 if quick else 0.15)
 
 
 def main() -> None:
@@ -130,28 +116,30 @@ def main() -> None:
     quick = common.quick_flag(__doc__)
     machine.settle()
     cache = machine.last_level_cache()
-    nbytes = max(256 << 20, cache * 5 // 4)
     rounds, slow_rounds, small_rounds = (9, 3, 40) if quick else (41, 7, 200)
     common.header(
         "moments: the speed of one call for count, mean, std, min and max",
         sources=(*SOURCES, f"not installed: {competitors.missing()}"),
         sizes=(
-            f"arrays of {nbytes >> 20} MiB as NumPy allocates them; the largest cache has {cache >> 20} MiB",
-            f"{rounds} rounds beside reading, {slow_rounds} beside libraries, {small_rounds} small",
-            "by size: up to 21 rounds, or as many as 3 s allow, but 3 at least",
+            f"large: 10^8 values, or in a quick run a quarter more than the largest cache has "
+            f"({cache >> 20} MiB); {rounds} rounds beside reading, up to {slow_rounds} beside others",
+            f"small: {small_rounds} rounds; by size: up to 15, or as many as 1.5 s allow, but 3 at least",
         ),
         packages=competitors.distributions(),
         threads=f"{machine.ONE_THREAD}; 2 where it says so",
     )
     report = Report()
     measure_small(report, small_rounds)
+    large = {}
     for dtype in READ_FLOORS:
         report.section(f"{dtype}, one large array")
-        x = by_size.make_array(dtype, nbytes // np.dtype(dtype).itemsize)
-        measure_reading(report, dtype, x, rounds)
-        measure_libraries(report, dtype, x, slow_rounds, 4.0 if quick else 12.0)
+        count = max(256 << 20, cache * 5 // 4) // np.dtype(dtype).itemsize
+        count = count if quick else max(count, by_size.LARGE)
+        measure_reading(report, dtype, by_size.make_array(dtype, count), rounds)
+        large[dtype] = by_size.measure(dtype, [count], slow_rounds, 4.0 if quick else 12.0)
+        judge_large(report, dtype, large[dtype])
     report.section("By size")
-    show_sizes(report, quick)
+    show_sizes(report, quick, large)
     report.close()
 
 

@@ -119,7 +119,7 @@ def rows_of_store(results: Results) -> list[list[str]]:
 def row_of_moments(results: Results) -> list[str]:
     """The time of ten million values, or of the most there are."""
     table = results.table("moments", BY_SIZE, TIME)
-    size = "10,000,000" if "10,000,000" in table.columns else table.columns[-2]
+    size = "10,000,000" if "10,000,000" in table.columns else "1,000,000"
     place = table.columns.index(size)
 
     def time(row: str) -> str:
@@ -237,8 +237,8 @@ def section(results: Results) -> str:
     images = [f"![{PLOTS[name]}]({plot_path(results, name).relative_to(machine.ROOT)})" for name in PLOTS]
     return "\n".join([
         wrapped(
-            f"Measured on {cpu}; {kernel}; commit {commit}. Medians of one run; [all of it]({file}), with "
-            "spreads, versions and flags. `make bench` measures yours."
+            f"Measured on {cpu}; {kernel}; commit {commit} ({results.kind}). Medians; [all of it]({file}), "
+            "with spreads, versions and flags. `make bench` measures yours."
         ),
         "", *lines, "", wrapped(not_faster(results)), "", *images,
     ])  # fmt: skip
@@ -252,6 +252,12 @@ def section_of(readme: str) -> str:
     return str(parts[0])
 
 
+def with_section(readme: str, text: str) -> str:
+    """A README with `text` between its markers."""
+    old = section_of(readme)
+    return readme.replace(f"{BEGIN}\n{old}\n{END}", f"{BEGIN}\n{text}\n{END}")
+
+
 def main() -> None:
     """The command line."""
     path = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
@@ -260,7 +266,7 @@ def main() -> None:
         sys.exit(f"there is no {path}: `make bench` writes it")
     readme = README.read_text(encoding="utf-8")
     draw(path)
-    README.write_text(readme.replace(section_of(readme), section(read(path))), encoding="utf-8")
+    README.write_text(with_section(readme, section(read(path))), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class Results:
     """The facts in the header of each benchmark, and its tables by section."""
 
     path: Path
+    kind: str = ""  # the line below the title: how they were made
     facts: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     sections: dict[str, dict[str, list[Table]]] = field(default_factory=dict)
     short: list[str] = field(default_factory=list)
@@ -75,6 +76,8 @@ def read(path: Path) -> Results:
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("|"):
             table = None
+        if line and not line.startswith(("#", "|")) and not results.kind:
+            results.kind = line
         if line.startswith("## "):
             benchmark, section = line[3:].partition(":")[0], ""
             results.facts[benchmark], results.sections[benchmark] = [], {}

@@ -135,7 +135,7 @@ def main() -> None:
     """Prints all figures of `store`."""
     quick = common.quick_flag(__doc__)
     machine.settle()
-    count, rounds = (2, 20) if quick else (5, 80)
+    count, rounds = (2, 20) if quick else (5, 50)
     common.header(
         "store: what a call costs, and what it leaves in memory",
         sources=(*SOURCES, f"not installed: {store_rivals.missing()}"),
