@@ -433,7 +433,7 @@ def test_the_model_of_a_checkpoint_that_never_got_its_plain_names_loads(
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
-def test_an_observation_of_several_arrays_is_one_tensor_without_torchs_warning_of_slowness(kind: type) -> None:
+def test_an_observation_of_several_arrays_is_one_tensor_without_a_warning(kind: type) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = _torch_models._to_tensor(kind([np.ones(2), np.zeros(2)]), None)
