@@ -5,8 +5,11 @@
 # make types   mypy, the extension's stub, pyright, ruff
 # make docs    the documentation as a site in build/site; whatever warns fails
 # make wheel   sdist and wheel in build/wheel, tested on the oldest and the newest NumPy outside of the checkout
-# make warnings valgrind bigendian
-#              the C and Cython with warnings as errors; csrc under memcheck; csrc on a big-endian machine (QEMU)
+# make warnings asan valgrind tsan bigendian
+#              the C and Cython with warnings as errors; the tests with a sanitized extension; csrc under memcheck, its
+#              threads under ThreadSanitizer, and on a big-endian machine (QEMU)
+# make fuzz    fuzz-c and fuzz-py
+# make fuzz-c  libFuzzer over csrc, FUZZ_C_RUNS inputs each from a fixed seed
 # make fuzz-py coverage
 #              the Python fuzzers, FUZZ_RUNS inputs each with a fixed seed; lines and branches that the tests run
 # make clean   remove what was built, the environment and the demo's run
@@ -29,7 +32,7 @@ BENCH := .venv-bench
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo test bench types docs wheel clean
-.PHONY: warnings valgrind bigendian
+.PHONY: warnings asan valgrind tsan bigendian fuzz fuzz-c
 .PHONY: fuzz-py coverage
 .DELETE_ON_ERROR:
 
@@ -54,11 +57,13 @@ docs: $(VENV)/.checked-with
 wheel:
 	$(PYTHON) .ci/wheel.py
 
-warnings: $(VENV)/.tested-with
-	.ci/warnings
-
-valgrind bigendian:
+warnings asan: $(VENV)/.tested-with
 	.ci/$@
+
+valgrind tsan bigendian fuzz-c:
+	.ci/$@
+
+fuzz: fuzz-c fuzz-py
 
 fuzz-py: $(VENV)/.checked-with
 	set -e; cd tests; for name in buffers store files; do \
