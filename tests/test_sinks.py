@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunPython
+from conftest import ROOT, RunPython
 from rows import content, dump
 from sinks import Listing, Told
 
@@ -144,6 +145,10 @@ class TestWhatIsASink:
         with pytest.raises(ImportError, match=message):
             Logger(output_dir, sinks=[name])
         assert not os.path.exists(output_dir)
+
+    def test_the_extras_that_errors_name_are_those_of_the_package(self) -> None:
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        assert {"tensorboard", "wandb", "mlflow"} <= set(extras)
 
     def test_importing_the_sinks_loads_none_of_their_packages(self, run_python: RunPython) -> None:
         code = (

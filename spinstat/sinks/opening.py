@@ -13,7 +13,7 @@ from ..terminal import warn
 from .base import OwnSink, Run
 
 # By name: the module in this package and the class.
-BUILT_IN = {
+BUILT_IN: dict[str, str] = {
     "tensorboard": "TensorBoardSink",
     "jsonl": "JsonlSink",
     "csv": "CsvSink",
@@ -106,7 +106,9 @@ class Sinks:
             opened = self._call(named, "open", getattr(named.sink, "open_run", None), run)
             if opened:
                 self._open.append(named)
-        self.wants_histograms = any(getattr(named.sink, "wants_histograms", False) for named in self._open)
+        self.wants_histograms: bool = any(
+            getattr(named.sink, "wants_histograms", False) for named in self._open
+        )
 
     def write(self, row: Row) -> None:
         """Give the row to all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..row import Row
 from ..terminal import warn
 
-COLUMNS = ("TotalEnvInteracts", "Epoch")  # the first of them that the first row has
+COLUMNS: tuple[str, ...] = ("TotalEnvInteracts", "Epoch")  # the first of them that the first row has
 
 
 class Steps:

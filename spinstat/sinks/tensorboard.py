@@ -56,12 +56,12 @@ class TensorBoardSink(OwnSink):
 
     def __init__(self, *, step: str | None = None, histograms: bool = True, writer: Any = None) -> None:
         super().__init__(step=step, histograms=histograms, writer=writer)
-        self.wants_histograms = histograms
+        self.wants_histograms: bool = histograms
         self._steps = Steps(self.name, step)
         self._step = 0  # of the last row
         self._waiting: list[Row] = []
         self._config: object = None  # until it is written
-        self._writer = writer
+        self._writer: Any = writer
         self._is_own = writer is None
 
     def check(self) -> None:

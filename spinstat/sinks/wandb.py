@@ -47,7 +47,7 @@ class WandbSink(OwnSink):
         self, *, step: str | None = None, histograms: bool = True, run: Any = None, **options: Any
     ) -> None:
         super().__init__(step=step, histograms=histograms, run=run, **options)
-        self.wants_histograms = histograms
+        self.wants_histograms: bool = histograms
         self._steps = Steps(self.name, step)
         self._init = options
         self._own = run is None

@@ -42,6 +42,34 @@ def test_an_unchanged_script_logs_the_values_of_all_ranks_once(launcher: str, tm
     assert outcome.stdout.count("Logging data to") == 1
 
 
+SINKS = """
+from spinstat import EpochLogger, proc_id
+class Counting:
+    wants_histograms = True
+    def write(self, row): print(proc_id(), row.stored["AverageX"].n, row.histograms["X"].size, flush=True)
+    def close(self): print(proc_id(), "closed", flush=True)
+logger = EpochLogger("run", quiet=True, sinks=[Counting(), "jsonl", "csv"])
+for epoch in range(2):
+    logger.store(X=[1.0 + proc_id()] * 10)
+    logger.log_tabular("X", with_min_and_max=True)
+    logger.dump_tabular()
+logger.close()
+"""
+
+
+@EACH
+def test_sinks_of_rank_0_get_the_rows_of_all_and_the_histograms_of_its_own(
+    launcher: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SINKS)
+    outcome = run_job(launch_command(launcher, 2, "train.py"), tmp_path)
+    assert outcome.status == 0, outcome
+    assert outcome.stdout == "0 20 10\n0 20 10\n0 closed\n", outcome
+    line = '{"AverageX": 1.5, "StdX": 0.5, "MaxX": 2.0, "MinX": 1.0}\n'
+    assert (tmp_path / "run" / "rows.jsonl").read_text() == 2 * line
+    assert (tmp_path / "run" / "rows.csv").read_bytes().count(b"1.5,0.5,2.0,1.0\r\n") == 2
+
+
 @MPI
 def test_the_plain_name_of_a_process_in_a_job_of_one_needs_no_peer(launcher: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(UNCHANGED)
