@@ -227,9 +227,9 @@ def _cells(name: str, blocks: Sequence[_Block | _RegularBlock]) -> list[str]:
 def _values(name: str, cells: list[str], lines: Sequence[int], strict: bool, notes: _Notes) -> Column:
     """The array of a column's cells.
 
-    strict: there may be what int() and float() take and is no number here: 1_0, digits of other scripts.
+    strict: the file has what int() and float() take and is no number here: 1_0, digits of other scripts.
     """
-    if not strict:
+    if not strict or not any("_" in cell or not cell.isascii() for cell in cells):
         for convert, dtype in ((int, np.int64), (float, np.float64)):
             try:
                 return np.fromiter(map(convert, cells), dtype, len(cells))

@@ -42,6 +42,7 @@ def slowly(data: bytes, delimiter: str, wanted: Any = None) -> Any:
 )
 @example([["1", "2"], ["1", ""]], "\t", "\n", True, None)
 @example([["٣"]], "\t", "\n", True, None)
+@example([["0", "0", "1_0"]], "\t", "\n", True, None)
 def test_both_ways_give_the_same(
     rows: list[list[str]], delimiter: str, end: str, whole: bool, wanted: set[str] | None
 ) -> None:
