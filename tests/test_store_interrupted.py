@@ -68,7 +68,7 @@ def test_a_key_first_stored_in_the_middle_of_its_first_store_keeps_both_values(h
         hits += stored[0]
         m = store._peek("A")
         assert m.min == 1.0 and m.count == len(store.epoch_dict["A"]) >= 1 + stored[0]
-    # From 3.12 on the collector waits for the end of the call; what runs in between then are finalizers alone.
+    # From 3.12 on the collector waits for the end of the call; in between, finalizers alone run.
     assert hits > 0 or sys.version_info >= (3, 12)
 
 
