@@ -103,7 +103,7 @@ def rows_of_store(results: Results) -> list[list[str]]:
     calls = results.table("store", "Nanoseconds a call", "ns a call")
     rivals = results.table("store", RIVALS, "ns")
     rows = []
-    cases = (("one float key", "one key", "one number"), ("ten float keys", "ten keys", "ten"))
+    cases = (("one float key", "one key", "one number"), ("ten float keys", "ten keys", "ten numbers"))
     for case, column, words in cases:
         names = [name for name in rivals.rows if name != "spinstat"]
         others = [f"{name.split()[0]} {short_number(rivals.number(name, column))}" for name in names]

@@ -135,7 +135,7 @@ def main() -> None:
     """Prints all figures of `store`."""
     quick = common.quick_flag(__doc__)
     machine.settle()
-    count, rounds = (2, 20) if quick else (5, 50)
+    count, rounds = (2, 20) if quick else (4, 50)
     common.header(
         "store: what a call costs, and what it leaves in memory",
         sources=(*SOURCES, f"not installed: {store_rivals.missing()}"),
@@ -149,7 +149,7 @@ def main() -> None:
     show_times(report, processes)
     for mode in MODES:
         show_floors(report, processes, mode)
-    runs = range(1 if quick else 3)
+    runs = range(1 if quick else 2)
     show_rivals(report, [json.loads(run_module("benchmarks.store_rivals", str(rounds))) for _ in runs])
     show_threads(report, quick)
     show_memory(report, quick)
