@@ -134,8 +134,8 @@ def main() -> None:
     for dtype in READ_FLOORS:
         report.section(f"{dtype}, one large array")
         count = max(256 << 20, cache * 5 // 4) // np.dtype(dtype).itemsize
-        if dtype in ("float64", "float32") and not quick:
-            count = max(count, by_size.LARGE)
+        if dtype in ("float64", "float32") and by_size.LARGE * np.dtype(dtype).itemsize > cache and not quick:
+            count = by_size.LARGE
         measure_reading(report, dtype, by_size.make_array(dtype, count), rounds)
         large[dtype] = by_size.measure(dtype, [count], slow_rounds, 4.0 if quick else 12.0)
         judge_large(report, dtype, large[dtype])
