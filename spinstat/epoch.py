@@ -150,7 +150,7 @@ class EpochLogger(EpochStore, Logger):
             several = NO_QUANTILES if quantiles is NO_QUANTILES else check_quantiles(quantiles)
             columns, readers = statistics_columns(key, with_min_and_max, average_only, with_count, several)
             self._check_columns(columns)
-            values = self._drawn_values(key)
+            values = None if self._draft.histograms is None else self._drawn_values(key)
             taken, wanted = take_wanted(self, key, several) if several else (self._take(key), None)
         except Exception:
             if batch.waiting is None:
@@ -176,12 +176,14 @@ class EpochLogger(EpochStore, Logger):
 
     def _drawn_values(self, key: str) -> Any:
         """The values stored under a key, where a sink wants their histogram; None otherwise."""
-        if self._draft.histograms is None or not (self.keep_values and self._knows(key)):
-            return None
-        return self._values(key)
+        return self._values(key) if self.keep_values and self._knows(key) else None
 
     def _draw(self, key: str, values: Any, count: int) -> None:
-        histogram = histogram_of(values, count)
+        try:
+            histogram = histogram_of(values, count)
+        except Exception as error:  # what the statistics take and NumPy does not must not end the run
+            warn(f"there is no histogram of {key!r} ({type(error).__name__}: {error})")
+            return
         if histogram is not None and self._draft.histograms is not None:
             self._draft.histograms[key] = histogram
 

@@ -73,12 +73,14 @@ def _pieces(values: Sequence[Any], count: int) -> Iterator[Any]:
 
 
 def _scalars(values: Sequence[Any]) -> Iterator[Any]:
-    """Of values that are one number each."""
-    if len(values) <= WHOLE:
-        yield np.asarray(values, np.float64).reshape(-1)
-        return
-    for start in range(0, len(values), PIECE):
-        yield np.asarray(values[start : start + PIECE], np.float64).reshape(-1)
+    """Of values that are one number each, mostly: as many values as elements."""
+    step = len(values) if len(values) <= WHOLE else PIECE
+    for start in range(0, len(values), step or 1):
+        piece = values if step == len(values) else values[start : start + step]
+        try:
+            yield np.asarray(piece, np.float64).reshape(-1)
+        except ValueError:  # an empty array is among them, and one of several elements
+            yield from _joined(piece)
 
 
 def _joined(values: Sequence[Any]) -> Iterator[Any]:

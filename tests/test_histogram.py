@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from sinks import Told
 
 from spinstat import EpochLogger, histogram
 from spinstat.histogram import Histogram, histogram_of
@@ -47,6 +49,23 @@ def test_pieces_give_what_the_whole_gives(
 def test_an_assigned_list_will_do() -> None:
     values = [1, 2.5, np.float32(3.0), [4.0, 5.0]]
     check(histogram_of(values, 5), np.array([1, 2.5, 3.0, 4.0, 5.0]))
+
+
+def test_arrays_that_happen_to_be_as_many_as_their_elements_are_flattened() -> None:
+    check(histogram_of([1.0, [], [2.0, 5.0]], 3), np.array([1.0, 2.0, 5.0]))
+    check(histogram_of([[], [2.0, 5.0]], 2), np.array([2.0, 5.0]))
+
+
+def test_values_that_cannot_be_drawn_are_a_warning_and_the_row_goes_on(output_dir: str) -> None:
+    sink = Told()
+    with EpochLogger(output_dir, quiet=True, sinks=[sink]) as logger:
+        logger.epoch_dict["X"] = [torch.ones((), requires_grad=True), torch.ones((), requires_grad=True)]
+        logger.store(Y=1.0)
+        with pytest.warns(UserWarning, match="no histogram of 'X'"):
+            logger.log_tabular("X", average_only=True)
+        logger.log_tabular("Y", average_only=True)
+        logger.dump_tabular()
+    assert sink.rows[0].values == [1.0, 1.0] and list(sink.rows[0].histograms) == ["Y"]
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.inf], [-1.7e308, 1.7e308]])
