@@ -98,9 +98,9 @@ class Wanted:
     __slots__ = ("_moments", "_values", "found", "quantiles", "trouble")
 
     def __init__(self, quantiles: Sequence[float], moments: Moments, values: Iterable[Any]) -> None:
-        self.quantiles = quantiles
-        self.found = [math.nan] * len(quantiles)
-        self.trouble = ""
+        self.quantiles: Sequence[float] = quantiles
+        self.found: list[float] = [math.nan] * len(quantiles)
+        self.trouble: str = ""
         self._moments = moments
         self._values = values
 

@@ -133,7 +133,7 @@ class Interrupt:
     """Takes Ctrl-C as a wish, so that it ends nothing half way; a second one ends the process as ever."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked: bool = False
         self._before: Any = None
 
     def __enter__(self) -> Self:
