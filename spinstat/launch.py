@@ -94,10 +94,11 @@ def _folder_left() -> str | None:
     if script.startswith("-") or os.path.isabs(script):
         return None
     file = os.path.normpath(getattr(sys.modules["__main__"], "__file__", None) or "")
-    if os.path.exists(script) and (not os.path.isabs(file) or os.path.samefile(script, file)):
-        return None
     folder = file.removesuffix(os.sep + os.path.normpath(script))
-    if not os.path.isabs(file) or folder == file:
+    known = os.path.isabs(file) and folder != file  # not so where relaunch has put another program there
+    if os.path.exists(script) and not (known and not os.path.samefile(script, file)):
+        return None
+    if not known:
         raise RuntimeError(
             f"mpi_fork runs {script} again, which is not in {os.getcwd()}: call it before os.chdir(), or "
             "start the program by its absolute path"

@@ -121,6 +121,13 @@ def _check(record: Mapping[str, Any]) -> None:
         for name, kind in needed.items():
             if name not in part or not isinstance(part[name], kind):
                 raise Refused(f"{LAUNCH} is damaged: {prefix}{name} is {part.get(name)!r}")
+    texts = [*record["program"].get("words", []), *record["call"].get("positional", [])]
+    if not all(isinstance(text, str) for text in texts):
+        raise Refused(f"{LAUNCH} is damaged: words and names of arguments are texts: {texts!r}")
+    call = record["call"]
+    names = [*call.get("positional", []), *filter(None, (call.get("star"), call.get("double_star")))]
+    if "$unrecorded" not in call and (len(set(names)) < len(names) or not {*names} <= {*call["arguments"]}):
+        raise Refused(f"{LAUNCH} is damaged: these are no arguments of the call, or twice: {names!r}")
     if "$unrecorded" in record["program"]:
         raise Refused(f"the program was not recorded: {record['program']['$unrecorded']}")
     for value in record["call"].get("arguments", {}).values():

@@ -56,8 +56,11 @@ class Redirection:
         exp_name's, unless is_path says that it is none."""
         if not text or not (is_path or os.sep in text):
             return text
-        path = os.path.realpath(os.path.join(self._cwd, text))
-        old = os.path.realpath(self._old)
+        try:
+            path = os.path.realpath(os.path.join(self._cwd, text))
+            old = os.path.realpath(self._old)
+        except ValueError:  # a null character, or half a letter: no path has that
+            return text
         if path != old and not path.startswith(old + os.sep):
             return text
         self.count += 1

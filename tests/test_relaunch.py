@@ -449,6 +449,8 @@ def test_ranks_of_a_launcher_are_started_again_for_a_call_and_for_a_command_line
         ({"program": {}}, "launch.json is damaged: program.words is None"),
         ({"program": {"$unrecorded": "why"}}, "the program was not recorded: why"),
         ({"call": {"function": "os:mkdir"}}, "launch.json is damaged: call.positional is None"),
+        ({"call": {"function": "os:mkdir", "positional": ["a"], "star": None, "double_star": None,
+                   "arguments": {"b": 1}}}, "launch.json is damaged: these are no arguments of the call"),
         ({"ranks": 2, "started_by": "torchrun"}, "torchrun --nproc-per-node 2 -m spinstat.run relaunch DIR"),
     ],
     ids=lambda value: json.dumps(value)[:30],

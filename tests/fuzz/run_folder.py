@@ -65,8 +65,8 @@ def template(folder: str) -> dict[str, bytes]:
     # Where this is run from a file, it holds how to call it again: here a record of that form.
     launch = json.loads((path / "launch.json").read_text())
     launch["program"] = {
-        "words": ["python", "train.py", "--lr", "0.5"], "cwd": "/", "path": "/", "module": None,
-        "script": "/train.py", "line": 3,
+        "words": ["python", "etc/hostname", "--lr", "0.5"], "cwd": "/", "path": "/", "module": None,
+        "script": "/etc/hostname", "line": 3,
     }  # fmt: skip
     arguments = {"lr": 0.5, "sizes": [4, {"$tuple": [1]}], "output_dir": folder}
     arguments["act"] = {"$object": "torch.nn:ReLU"}
