@@ -1,4 +1,4 @@
-"""The fuzzers' targets on what the fuzzers have found: inputs that reach something new, and former failures."""
+"""The fuzzers' targets on what the fuzzers have found: inputs that reach something new, former failures."""
 
 from __future__ import annotations
 
