@@ -185,7 +185,7 @@ def _launch(folder: str) -> list[str]:
     lines.append(f"  in        {program.get('cwd')}")
     call = _part(record, "call")
     if "function" in call:
-        lines.append(f"  function  {call['function']}({', '.join(map(str, call.get('arguments', {})))})")
+        lines.append(f"  function  {call['function']}({', '.join(map(str, _part(call, 'arguments')))})")
     else:
         lines.append(f"  function  not known: {call.get('$unrecorded')}")
     versions = _part(record, "versions")
