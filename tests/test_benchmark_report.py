@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from benchmarks import accuracy, nist, report
+from benchmarks import accuracy, common, nist, report
 from benchmarks.results import read
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -147,3 +147,27 @@ def test_digits_are_counted_from_the_exact_value() -> None:
     assert accuracy.digits(1.001 * float(mean), mean) == pytest.approx(3, abs=0.01)
     assert accuracy.digits(float("nan"), mean) == 0
     assert accuracy.digits(1e-9, accuracy.Fraction(0)) == 0
+
+
+def test_what_a_benchmark_prints_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = common.Report()
+    common.header("store: calls", sources=["lists: dicts"], sizes=["few"])
+    printed.section("Figures")
+    printed.at_most("one key", common.Spread.of([1.0, 1.25, 1.5]), 1.3, "x")
+    printed.at_least("ten keys", common.Spread.of([2.0]), 3.0, "x")
+    printed.note("A table of its own follows.")
+    printed.table(["ns", "kept", "lists"], [["one", "24.6", "1,200"], ["two", "-", "3"]])
+    printed.figure("bytes", "7.93")
+    printed.close()
+    path = tmp_path / "machine.md"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    results = read(path)
+    assert results.fact("store", "source") == "lists: dicts"
+    assert results.fact("store", "kernel").startswith("target ")
+    assert results.fact("store", "flags").startswith("-std=c11 -ffp-contract=off")
+    figures, table, more = results.sections["store"]["Figures"]
+    assert figures.rows["one key"][1:] == ["1.25x (1.12 to 1.38)", "at most 1.3x", "pass"]
+    assert figures.rows["ten keys"][1:] == ["2.00x (2.00 to 2.00)", "at least 3x", "short"]
+    assert table.column("lists") == [("one", 1200.0), ("two", 3.0)]
+    assert more.number("bytes", 1) == 7.93
+    assert path.read_text(encoding="utf-8").endswith("\n1 pass, 1 short: ten keys\n")
