@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from spinstat._core import merge_rows
 
+from spinstat._core import merge_rows
 from spinstat.comm import Comm
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from memory_ranks import MemoryComm, NobodyComes, run_ranks
-from spinstat._core import ROW_SIZE, Message, merge_rows
 
 from spinstat import EpochLogger, Moments, exchange
+from spinstat._core import ROW_SIZE, Message, merge_rows
 from spinstat.exchange import Channel, KeyMismatchError
 
 # -- every program of two rows over two keys on two ranks

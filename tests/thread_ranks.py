@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from spinstat._core import Message, merge_rows
-
 from spinstat.comm import Comm
 
 T = TypeVar("T")
