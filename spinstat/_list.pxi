@@ -206,8 +206,9 @@ cdef class StoredValues(Values):
                 while cells.capacity < cells.filled + new.tail.cells.filled:
                     grow(cells)
                 self.device.extend(new.device)
-                memcpy(cells.block + cells.filled, new.tail.cells.block, new.tail.cells.filled * sizeof(double))
-                cells.filled += new.tail.cells.filled
+                if new.tail.cells.filled:  # or there may be no blocks
+                    memcpy(cells.block + cells.filled, new.tail.cells.block, new.tail.cells.filled * sizeof(double))
+                    cells.filled += new.tail.cells.filled
 
     def __iadd__(self, values):
         self.extend(values)
