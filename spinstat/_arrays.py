@@ -198,7 +198,8 @@ def _converted(arrays: list[Array], dtypes: list[np.dtype[Any]]) -> Iterator[lis
     # first elements are converted when the iterator is made.
     with np.errstate(over="ignore", invalid="ignore"):
         pieces: Any = np.nditer(
-            arrays, flags, [["readonly"]] * len(arrays), op_dtypes=dtypes, casting="unsafe", buffersize=BLOCK
+            arrays, flags, [["readonly", "aligned"]] * len(arrays), op_dtypes=dtypes, casting="unsafe",
+            buffersize=BLOCK,
         )
         with pieces:
             for piece in pieces:

@@ -207,8 +207,9 @@ cdef class StoredValues(Values):
                     grow(cells)
                 self.device.extend(new.device)
                 if new.tail.cells.filled:  # or there may be no blocks
-                    memcpy(cells.block + cells.filled, new.tail.cells.block, new.tail.cells.filled * sizeof(double))
-                    cells.filled += new.tail.cells.filled
+                    start, i = cells.filled, new.tail.cells.filled
+                    memcpy(cells.block + start, new.tail.cells.block, i * sizeof(double))
+                    cells.filled = start + i
 
     def __iadd__(self, values):
         self.extend(values)

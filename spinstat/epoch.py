@@ -225,9 +225,8 @@ class EpochLogger(EpochStore, Logger):
             self.last_row_info = {}
             self._agreement.info_is_old = False
         self.last_row_info[key] = info
-        of_columns, stored = self._draft.stored, Stored(key, info.count)
-        for column in columns:
-            of_columns[column] = stored
+        if self._draft.stored is not None:
+            self._draft.stored.update(dict.fromkeys(columns, Stored(key, info.count)))
         if wanted is not None and wanted.trouble and self._is_root:
             warn(f"The quantiles of {key!r} are nan: {wanted.trouble}")
 

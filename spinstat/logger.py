@@ -133,6 +133,8 @@ class Logger(StateSaver):
             self._writers.append(make_console(console, precision))
         if self._is_root and made:
             self._open_sinks(made, resume)
+        if self._is_root and (made or console == "rich"):
+            self._draft.stored = {}
         self._finalizer = weakref.finalize(self, close_in_process, self._writers, os.getpid())
 
     def _make_output_dir(
@@ -274,7 +276,8 @@ class Logger(StateSaver):
         """Undo log_tabular of these columns."""
         for column in columns:
             del self._draft.cells[column]
-            self._draft.stored.pop(column, None)
+            if self._draft.stored is not None:
+                self._draft.stored.pop(column, None)
             if column in self.log_headers[self._draft.columns_before :]:
                 self.log_headers.remove(column)
 

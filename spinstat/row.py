@@ -34,7 +34,7 @@ class Draft:
         number: rows dumped before this one.
         cells: values by column, in the order in which they were logged.
         texts: by column, a value and its text where that is not str(value): see `plain`.
-        stored: by column, what stored values its statistic is of.
+        stored: by column, what stored values its statistic is of; None where no writer shows it.
         expected: where in the logger's columns the next key stands, if this row repeats their order.
         columns_before: how many columns there were when the row was begun.
         histograms: of the values that were stored on this rank, by key; None where nobody wants them.
@@ -46,7 +46,7 @@ class Draft:
         self.number: int = 0
         self.cells: dict[str, object] = {}
         self.texts: dict[str, tuple[object, str]] = {}
-        self.stored: dict[str, Stored] = {}
+        self.stored: dict[str, Stored] | None = None
         self.expected: int = 0
         self.columns_before: int = 0
         self.histograms: dict[str, Histogram] | None = None
@@ -55,11 +55,12 @@ class Draft:
         """Begin anew, with so many columns there."""
         self.cells.clear()
         self.texts.clear()
-        self.stored.clear()
         self.expected = 0
         self.columns_before = columns
+        if self.stored:
+            self.stored = {}  # a sink may have kept the other
         if self.histograms:
-            self.histograms = {}  # a sink may have kept the other
+            self.histograms = {}
 
 
 class Row(NamedTuple):
@@ -112,7 +113,7 @@ def make_row(
     for column, (value, text) in texts.items():
         if column in columns and values[columns.index(column)] is value:
             written[columns.index(column)] = escape(text)
-    return Row(number, tuple(columns), values, written, header, dict(stored or {}), histograms or {})
+    return Row(number, tuple(columns), values, written, header, stored or {}, histograms or {})
 
 
 def _cell(column: str, value: object) -> tuple[object, str]:
