@@ -26,6 +26,7 @@ cdef enum Kind:
     SCALAR  # one number, in value
     MANY    # any number of them, in moments
     DEVICE  # a tensor that is not on the CPU: many, of which nothing is kept
+    REFERRED  # many, to which the store path holds its reference already
     STORED  # nothing more: the store path has done with it
 
 cdef struct Converted:

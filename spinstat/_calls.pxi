@@ -176,18 +176,20 @@ cdef int store_converted(EpochStore self, list keys, list given) except -1:
                     append_foreign(self.slot(keys[i]).values.end(), given[i], &converted[i])
                 elif converted[i].kind == SCALAR:
                     values.push(converted[i].value)
-                elif converted[i].kind == MANY:
+                elif converted[i].kind == REFERRED:
                     spin_moments_merge(&values.folded, &converted[i].moments)
+                elif converted[i].kind == MANY:
+                    values.push_many(given[i], &converted[i].moments)
     finally:
         PyMem_RawFree(converted)
     return 0
 
 
-cdef int refer_to_all(EpochStore self, list keys, list given, const Converted *converted, list states,
+cdef int refer_to_all(EpochStore self, list keys, list given, Converted *converted, list states,
                       list targets) except -1:
     """Put what needs memory into the values of each key, or nothing anywhere: references to arrays, states of
     tensors on devices, room for scalars. `targets` becomes the values, None where a list of the caller's is."""
-    cdef Py_ssize_t n = len(keys), first = 0, extended = 0, referred = 0, i
+    cdef Py_ssize_t n = len(keys), first = 0, extended = 0, i
     cdef Values values
     try:
         for i in range(n):
@@ -202,20 +204,27 @@ cdef int refer_to_all(EpochStore self, list keys, list given, const Converted *c
             values = targets[i]
             if values is not None and converted[i].kind == SCALAR:
                 values.make_room()
-            elif values is not None and converted[i].kind == MANY:
+            elif values is not None and converted[i].kind == MANY and not after_scalar(targets, converted, i):
                 values.refer_to(given[i])
-            referred += 1
+                converted[i].kind = REFERRED
     except BaseException:
-        first = 0
-        for i in range(extended):
+        for i in range(extended - 1, -1, -1):  # backwards, as keys may share a list
             values = targets[i]
             if values is not None:
-                values.drop_last_states(converted[i].states - first)
-                if i < referred and converted[i].kind == MANY:
+                values.drop_last_states(converted[i].states - (converted[i - 1].states if i else 0))
+                if converted[i].kind == REFERRED:
                     values.drop_last_reference(given[i])
-            first = converted[i].states
         raise
     return 0
+
+
+cdef bint after_scalar(list targets, const Converted *converted, Py_ssize_t i):
+    """Whether an earlier key of the call shares its list with key i and has a scalar to go there first."""
+    cdef Py_ssize_t j
+    for j in range(i):
+        if converted[j].kind == SCALAR and targets[j] is targets[i]:
+            return True
+    return False
 
 
 cdef tuple _lasting = (int, float, np.generic, np.ndarray)  # what stays the number that it is

@@ -346,6 +346,17 @@ def test_b17_pandas_and_polars_make_a_column_of_each_key() -> None:
     assert pd.DataFrame({"C": store.epoch_dict["A"]})["C"].tolist() == [1.0, 2.0, 3.0]
 
 
+def test_keys_that_share_a_list_store_into_it_in_the_order_of_the_call() -> None:
+    store = EpochStore()
+    store.store(A=0.5)
+    store.epoch_dict["B"] = store.epoch_dict["C"] = store.epoch_dict["A"]
+    store.store(A=1.0, B=np.array([2.0, 3.0]), C=4.0)
+    store.store(A=np.array([5.0]), B=6.0, C=np.array([7.0]))
+    assert repr(store.epoch_dict["A"]) == "[0.5, 1.0, array([2., 3.]), 4.0, array([5.]), 6.0, array([7.])]"
+    for key in "ABC":
+        assert_holds(store, key, store.epoch_dict["A"])
+
+
 def test_b17_isinstance_takes_it_for_a_dict_as_programs_do() -> None:
     shown = EpochStore().epoch_dict
     assert isinstance(shown, dict) and isinstance(shown, EpochDict) and type(shown) is EpochDict

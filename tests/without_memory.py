@@ -138,6 +138,13 @@ def filled(scalars: int, keep: bool = True) -> Callable[[], EpochStore]:
     return setup
 
 
+def sharing() -> EpochStore:
+    """Makes a store with a list that two keys have."""
+    store = filled(32)()
+    store.epoch_dict["B"] = store.epoch_dict["A"]
+    return store
+
+
 def numbers(value: Any) -> list[float]:
     return [y for x in value for y in numbers(x)] if isinstance(value, list) else np.ravel(value).tolist()
 
@@ -171,6 +178,7 @@ STORE: dict[str, tuple[Callable[[], EpochStore], Operation]] = {
     "a block is folded": (filled(8192, keep=False), lambda s: s.store(A=1.0)),
     "an array ends a block": (filled(100), lambda s: s.store(A=ARRAY)),
     "two keys": (filled(32), lambda s: s.store(A=1.0, B=ARRAY)),
+    "two keys, one list": (sharing, lambda s: s.store(A=ARRAY, B=ARRAY)),
     "new keys": (filled(3), lambda s: s.store(**NEW_KEYS)),
     "new keys by mapping": (filled(3), lambda s: s.store(NEW_KEYS)),
     "append": (filled(32), lambda s: s.epoch_dict["A"].append(1)),
