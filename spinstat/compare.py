@@ -163,6 +163,8 @@ def compare_runs(
     """
     if last < 1 or resamples < 1:
         raise ValueError(f"last={last}, resamples={resamples}: both are at least 1")
+    if seed < 0:
+        raise ValueError(f"seed={seed}: it is at least 0")
     place = at if at in (LAST, COMMON) else _number(at)
     folders = find_folders(names_of(paths) or [], names_of(select), names_of(exclude))
     columns = {value, *PERFORMANCE_COLUMNS, *([xaxis] if xaxis else X_COLUMNS)}

@@ -73,7 +73,10 @@ def headline(found: Comparison) -> str:
     name = found.value if found.columns == (found.value,) else f"{found.value} ({' or '.join(found.columns)})"
     ends = [seed.x for group in found.groups.values() for seed in group.seeds]
     where = f"at {found.x} {_range(ends)}" if found.at == LAST else f"at {found.x} {found.at:.10g}"
-    return f"{name} {where}" + (f", mean of {found.last} rows" if found.last > 1 else "")
+    if found.last == 1:
+        return f"{name} {where}"
+    shorter = any(seed.rows < found.last for group in found.groups.values() for seed in group.seeds)
+    return f"{name} {where}, mean of {'up to ' if shorter else ''}{found.last} rows"
 
 
 def _range(ends: Sequence[float]) -> str:

@@ -112,7 +112,7 @@ class EpochLogger(EpochStore, Logger):
         average_only: bool = False,
         *,
         with_count: bool = False,
-        quantiles: Iterable[float] = NO_QUANTILES,
+        quantiles: Iterable[float] | None = NO_QUANTILES,
     ) -> None:
         """Set the columns of a key: an explicit value, or statistics of what was stored under it.
 
@@ -240,7 +240,8 @@ class EpochLogger(EpochStore, Logger):
             logger.dump_tabular()
 
         All ranks must run the block. Until its end log_current_row is not complete, and reading it is an
-        error. A block that raises drops the row.
+        error. A block that raises drops the row; where it raises on some ranks only, the others get a
+        KeyMismatchError at its end.
 
         Raises:
             RuntimeError: a block within a block.
@@ -252,21 +253,36 @@ class EpochLogger(EpochStore, Logger):
         batch.in_block = True
         if batch.waiting is None:
             batch.waiting = []
+        at_end = False
         try:
             yield
+            at_end = True
             if batch.waiting is not None:
                 self._reduce_batch()
-        except BaseException:
+        except BaseException as error:
+            if not at_end and batch.waiting is not None:
+                self._refuse_batch(error)
             if batch.waiting:
                 self._drop_row()
-            # Other ranks may have come to the end of the block: what this one reduces next is not of that
-            # row.
+            # What this rank reduces next is not of the row that other ranks have come to the end of.
             self._agreement.communicated = True
             self._agreement.next_row()
             raise
         finally:
             batch.in_block = False
             batch.end()
+
+    def _refuse_batch(self, error: BaseException) -> None:
+        """Meet the ranks that wait at the end of a block that this one leaves by an error.
+
+        Not where the process is about to end, and not after an error that all of them have.
+        """
+        if not isinstance(error, Exception) or isinstance(error, KeyMismatchError):
+            return
+        try:
+            self._reduce("refused batch", [])
+        except KeyMismatchError:
+            error.add_note("Other ranks came to the end of the batch, so all of them drop its row.")
 
     def _reduce_batch(self) -> None:
         """Reduce the keys that wait, and fill in their columns."""

@@ -15,7 +15,7 @@ from .files import make_default_folder, make_folder, write_atomic
 from .growing import TextFile
 from .options import check_options, check_paths, prepare_sinks
 from .relaunch_record import write_launch
-from .row import PLAIN_TYPES, Draft, check_key, make_row, plain
+from .row import PLAIN_TYPES, Draft, Row, check_key, make_row, plain
 from .saving import StateSaver
 from .terminal import check_color, show, warn
 from .writers import ProgressWriter, Writer, close_all, close_in_process, read_columns
@@ -242,7 +242,8 @@ class Logger(StateSaver):
     def dump_tabular(self) -> None:
         """Finish the row: print it, append it to the file, and begin the next one.
 
-        Columns that it does not set are blank. Before anything was logged this does nothing.
+        Columns that it does not set are blank. Before anything was logged this does nothing. A
+        KeyboardInterrupt is raised when the row has been given to all writers, and counts.
 
         Raises:
             ValueError: the logger, or its output_file, is closed.
@@ -260,17 +261,30 @@ class Logger(StateSaver):
                 check_key(key)
             self._check_new(added)
             self.log_headers.extend(added)
+        interrupt = None
         if self._writers:
             row = make_row(
                 draft.number, self.log_headers, draft.cells, draft.texts, self.first_row, draft.stored,
                 draft.histograms,
             )
-            for writer in self._writers:
-                writer.write(row)
+            interrupt = self._write(row)
         draft.number += 1
         self._after_row(draft.cells)
         self.first_row = False
         draft.clear(len(self.log_headers))
+        if interrupt is not None:
+            raise interrupt
+
+    def _write(self, row: Row) -> BaseException | None:
+        """Give a row to all writers. An interrupt waits: a row that some have and some have not would be
+        written twice by whoever catches it and dumps again."""
+        interrupt: BaseException | None = None
+        for writer in self._writers:
+            try:
+                writer.write(row)
+            except (KeyboardInterrupt, SystemExit) as error:
+                interrupt = error
+        return interrupt
 
     def _take_back(self, columns: Iterable[str]) -> None:
         """Undo log_tabular of these columns."""

@@ -35,14 +35,14 @@ LEAST_SHARE = 64  # of them for each rank, where there are so many ranks that th
 _HEAD = struct.Struct("=qq")
 
 
-def check_quantiles(quantiles: Iterable[float]) -> tuple[float, ...]:
-    """The quantiles as floats.
+def check_quantiles(quantiles: Iterable[float] | None) -> tuple[float, ...]:
+    """The quantiles as floats; none for None.
 
     Raises:
         ValueError: one is no number from 0 to 1, or is there twice.
     """
     try:
-        several = list(quantiles)
+        several = [] if quantiles is None else list(quantiles)
     except TypeError as error:
         raise ValueError(f"quantiles= takes numbers, such as (0.05, 0.5), not {quantiles!r}") from error
     checked: list[float] = []

@@ -279,28 +279,51 @@ class TestErrorsOfOneRank:
         on_ranks(2, program)
 
     @pytest.mark.parametrize("logged", [False, True])
-    def test_a_batch_that_one_rank_left_by_an_error_is_never_merged_with_its_next(
+    def test_a_batch_that_one_rank_leaves_by_an_error_is_an_error_on_all(
         self, output_dir: str, logged: bool
     ) -> None:
         def program(comm: ThreadComm) -> list[object]:
             logger = EpochLogger(output_dir, comm=comm, quiet=True)
             logger.store(A=1.0)
             if comm.rank == 1:
-                with pytest.raises(ValueError, match="an error of the script"), logger.batch():
+                with pytest.raises(ValueError, match="an error of the script") as raised, logger.batch():
                     if logged:
                         logger.log_tabular("A")
                     raise ValueError("an error of the script")
-                logger.store(A=4.0)
-                with pytest.raises(KeyMismatchError):
-                    logger.log_tabular("A")
+                assert "Other ranks" in raised.value.__notes__[0]
             else:
-                with pytest.raises(KeyMismatchError), logger.batch():
+                with pytest.raises(KeyMismatchError, match="rank 1: refused batch"), logger.batch():
                     logger.log_tabular("A")
             logger.store(A=7.0 + comm.rank)
             logger.log_tabular("A")
             return list(logger.log_current_row.values())
 
         assert on_ranks(2, program) == [[7.5, 0.5]] * 2
+
+    def test_quantiles_that_one_rank_alone_cannot_take_in_a_batch_hang_nobody(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            logger.store(A=1.0)
+            expected = ValueError if comm.rank else KeyMismatchError
+            with pytest.raises(expected), logger.batch():
+                logger.log_tabular("A", quantiles=(1.5,) if comm.rank else (0.5,))
+
+        on_ranks(2, program)
+
+    def test_a_batch_that_an_interrupt_ends_meets_nobody(self, output_dir: str) -> None:
+        def program(comm: ThreadComm) -> None:
+            logger = EpochLogger(output_dir, comm=comm, quiet=True)
+            if comm.rank == 1:
+                with pytest.raises(KeyboardInterrupt), logger.batch():
+                    raise KeyboardInterrupt
+                logger.store(A=4.0)
+                with pytest.raises(KeyMismatchError):
+                    logger.log_tabular("A")
+            else:
+                with pytest.raises(KeyMismatchError), logger.batch():
+                    logger.log_tabular("A")
+
+        on_ranks(2, program)
 
     def test_a_batch_that_all_ranks_left_by_an_error_precedes_a_right_one(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> list[object]:

@@ -20,7 +20,7 @@ from spinstat.quantiles import quantile_column
     "bad",
     [
         (-0.1,), (1.5,), (95,), (math.nan,), (math.inf,), ("0.5",), (None,), (True,), (0.5, 0.5), (0, -0.0),
-        0.5, "0.5", (10**400,), (0.5, [0.9]), (0.1, np.float32(0.1)), np.array(0.5), None, (1j,),
+        0.5, "0.5", (10**400,), (0.5, [0.9]), (0.1, np.float32(0.1)), np.array(0.5), (1j,),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("batch", [False, True])
@@ -88,6 +88,11 @@ def test_every_integer_percentage_has_a_plain_name() -> None:
 )
 def test_quantiles_may_come_as_any_real_numbers(given: Any) -> None:
     assert list(row_of(1.0, quantiles=given)) == ["X", "Q5X", "Q50X"]
+
+
+@pytest.mark.parametrize("none", [None, (), []])
+def test_there_may_be_no_quantiles(none: Any) -> None:
+    assert list(row_of(1.0, quantiles=none)) == ["X"]
 
 
 def test_the_columns_stand_in_a_fixed_order_and_in_the_file(output_dir: str) -> None:

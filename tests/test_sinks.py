@@ -222,6 +222,10 @@ class TestFailures:
         with pytest.raises(type(error)):
             dump(logger, Epoch=0)
         assert len(other.rows) == 1 and content(output_dir) == "Epoch\n0\n"
+        interrupted._methods = ()
+        logger.dump_tabular()  # the row is over: this one is blank, not the same again
+        dump(logger, Epoch=1)
+        assert [row.values[0] for row in other.rows] == [0, None, 1]
         logger.close()
 
     def test_rows_that_wait_for_progress_txt_do_not_keep_sinks_open(self, output_dir: str) -> None:
