@@ -146,7 +146,7 @@ def measure(
             calls["reading"], nbytes["reading"] = partial(reader.read, fastest_way(reader, 5)), reader.nbytes
         with np.errstate(all="ignore"):
             samples = {name: cold(call, evict) if evict else warm(call, size) for name, call in calls.items()}
-            times = common.interleave(samples, rounds, seconds)
+            times = common.interleave(samples, rounds, seconds, warmed=size > SIZES[-1])  # by the check
         for name, of_name in times.items():
             rows.setdefault(name, {})[size] = Cell(
                 Spread.of(of_name), nbytes[name], common.ratio(of_name, times["spinstat"]),

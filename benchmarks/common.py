@@ -53,12 +53,13 @@ def timed(function: Callable[[], object]) -> Sample:
 
 
 def interleave(
-    samples: Mapping[str, Sample], rounds: int, seconds: float = math.inf
+    samples: Mapping[str, Sample], rounds: int, seconds: float = math.inf, warmed: bool = False
 ) -> dict[str, list[float]]:
     """Takes every sample once a round, in alternating order, without the garbage collector.
 
-    One round before the first is thrown away: it fills caches and lets the interpreter specialise. After
-    `seconds` of the wall no further round begins, but three are taken in any case.
+    One round before the first is thrown away, which fills caches and lets the interpreter specialise, unless
+    the caller has `warmed` up. After `seconds` of the wall no further round begins, but three are taken in
+    any case.
     Returns the times of each name, in the order of the rounds.
     """
     times: dict[str, list[float]] = {name: [] for name in samples}
@@ -68,7 +69,7 @@ def interleave(
     gc.disable()
     end = time.monotonic() + seconds
     try:
-        for turn in range(rounds + 1):
+        for turn in range(warmed, rounds + 1):
             if turn > 3 and time.monotonic() > end:
                 break
             for name in names if turn % 2 else reversed(names):

@@ -84,7 +84,7 @@ def main() -> None:
     """Prints all figures of `imports`."""
     quick = common.quick_flag(__doc__)
     machine.settle()
-    count, others = (5, 1) if quick else (15, 2)
+    count, others = (5, 1) if quick else (15, 1)
     common.header(
         "imports: what importing and installing cost",
         sources=SOURCES,

@@ -82,7 +82,7 @@ def main() -> None:
     from spinstat.plot import make_plots
     from spinstat.reading import read_runs
 
-    seeds, rounds = (2, 3) if quick else (10, 5)
+    seeds, rounds = (2, 3) if quick else (10, 3)
     runs = GROUPS * seeds
     common.header(
         "plot: reading and drawing many runs",

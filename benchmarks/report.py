@@ -182,7 +182,7 @@ def rows(results: Results) -> list[list[str]]:
 
 
 def not_faster(results: Results) -> str:
-    """A sentence or two on what was not faster, and on the floors that were missed."""
+    """Sentences on what was not faster or less right, and on the floors that were missed."""
     calls = results.table("store", "Nanoseconds a call", "ns a call")
     slower = [case for case, gain in calls.column("lists/kept") if gain < 1]
     said = []
@@ -203,12 +203,31 @@ def not_faster(results: Results) -> str:
     if beaten:
         told = [f"{row} ({'; '.join(sorted(cells))})" for row, cells in sorted(beaten.items())]
         said.append(f"`moments` was slower than {listed(told)}.")
+    said += more_accurate(results)
     if not said:
         said.append("Nothing that was compared was faster.")
     count = len(results.short)
     if count:
         said.append(f"Short of {count} of the floors that it is held to: {'; '.join(results.short)}.")
     return " ".join(said)
+
+
+def more_accurate(results: Results) -> list[str]:
+    """A sentence on whose standard deviation has more right digits than spinstat's, by one or more; or none."""
+    table = results.table("accuracy", STD, "std")
+    ours = dict(table.series("spinstat"))
+    better = {
+        row: [column for column, digits in table.series(row) if digits >= ours[column] + 1]
+        for row in table.rows.keys() - {"spinstat"}
+    }
+    names = sorted(row for row, columns in better.items() if columns)
+    if not names:
+        return []
+    first = min((column for columns in better.values() for column in columns), key=float)
+    return [
+        f"From offsets of {first} times the spread of float64 values up, {listed(names)} had more right digits "
+        "of the standard deviation."
+    ]
 
 
 def listed(words: list[str]) -> str:

@@ -118,6 +118,11 @@ def test_what_was_faster_than_spinstat_is_told() -> None:
                 for row in table.rows.keys() - {"reading"}:
                     for column, times in table.series(row):
                         assert times >= 1 or (row in told and column in told), (section, row, column)
+    digits = results.table("accuracy", report.STD, "std")
+    for column, ours in digits.series("spinstat"):
+        for row in digits.rows:
+            theirs = dict(digits.series(row))[column]
+            assert theirs < ours + 1 or row in told, (row, column)
     for figure in results.short:
         assert figure in told
 
