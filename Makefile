@@ -8,10 +8,10 @@
 # make warnings asan valgrind tsan bigendian
 #              the C and Cython with warnings as errors; the tests with a sanitized extension; csrc under memcheck, its
 #              threads under ThreadSanitizer, and on a big-endian machine (QEMU)
-# make fuzz    fuzz-c and fuzz-py
-# make fuzz-c  libFuzzer over csrc, FUZZ_C_RUNS inputs each from a fixed seed
-# make fuzz-py coverage
-#              the Python fuzzers, FUZZ_RUNS inputs each with a fixed seed; lines and branches that the tests run
+# make fuzz    fuzz-c: libFuzzer over csrc; fuzz-py: atheris over the readers, buffers and store. From fixed seeds, with
+#              FUZZ_C_RUNS and FUZZ_RUNS inputs each
+# make coverage
+#              lines and branches that the tests run
 # make clean   remove what was built, the environment and the demo's run
 #
 # Everything runs in .venv, made with PYTHON (default python3). Stamps in there remember what is installed: a second
@@ -32,8 +32,7 @@ BENCH := .venv-bench
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo test bench types docs wheel clean
-.PHONY: warnings asan valgrind tsan bigendian fuzz fuzz-c
-.PHONY: fuzz-py coverage
+.PHONY: warnings asan valgrind tsan bigendian fuzz fuzz-c fuzz-py coverage
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
