@@ -213,7 +213,7 @@ def not_faster(results: Results) -> str:
 
 
 def more_accurate(results: Results) -> list[str]:
-    """A sentence on whose standard deviation has more right digits than spinstat's, by one or more; or none."""
+    """A sentence on whose standard deviation has at least one more right digit than spinstat's; or none."""
     table = results.table("accuracy", STD, "std")
     ours = dict(table.series("spinstat"))
     better = {
@@ -225,8 +225,8 @@ def more_accurate(results: Results) -> list[str]:
         return []
     first = min((column for columns in better.values() for column in columns), key=float)
     return [
-        f"From offsets of {first} times the spread of float64 values up, {listed(names)} had more right digits "
-        "of the standard deviation."
+        f"From offsets of {first} times the spread of float64 values up, {listed(names)} had more right "
+        "digits of the standard deviation."
     ]
 
 
