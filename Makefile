@@ -57,7 +57,7 @@ wheel:
 	$(PYTHON) .ci/wheel.py
 
 warnings asan: $(VENV)/.tested-with
-	.ci/$@
+	PYTHON=$(BIN)/python .ci/$@
 
 valgrind tsan bigendian fuzz-c:
 	.ci/$@

@@ -110,7 +110,7 @@ class Logger(StateSaver):
         check_paths(output_dir, output_fname)
         check_options(output_dir, precision, new_keys, resume)
         check_console(console)
-        made = prepare_sinks(sinks)
+        made = prepare_sinks(sinks, output_fname)
         self._set_retention(keep_last, keep_every, keep_best)
         self._comm = choose_comm(comm)
         self._is_root = self._comm.rank == 0

@@ -33,7 +33,7 @@ def check_options(output_dir: object, precision: int | None, new_keys: str, resu
         raise ValueError("resume=True needs the output_dir of the run to continue")
 
 
-def prepare_sinks(sinks: Iterable[object] | None) -> Sequence[Named]:
+def prepare_sinks(sinks: Iterable[object] | None, output_fname: str) -> Sequence[Named]:
     """The sinks that a logger was given, not open yet.
 
     Raises:
@@ -43,4 +43,4 @@ def prepare_sinks(sinks: Iterable[object] | None) -> Sequence[Named]:
         return ()
     from .sinks import make_sinks
 
-    return make_sinks(sinks)
+    return make_sinks(sinks, output_fname)

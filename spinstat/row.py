@@ -113,7 +113,10 @@ def make_row(
     for column, (value, text) in texts.items():
         if column in columns and values[columns.index(column)] is value:
             written[columns.index(column)] = escape(text)
-    return Row(number, tuple(columns), values, written, header, stored or {}, histograms or {})
+    return Row(
+        number, tuple(columns), tuple(values), tuple(written), header,
+        MappingProxyType(stored or {}), MappingProxyType(histograms or {}),
+    )
 
 
 def _cell(column: str, value: object) -> tuple[object, str]:

@@ -73,9 +73,9 @@ class TestWhatIsASink:
             dump(logger, Epoch=0, Text="a\tb", X=1.5)
             dump(logger, Epoch=1, New=2)
         first, second = sink.rows
-        assert (first.number, first.columns, first.values) == (0, ("Epoch", "Text", "X"), [0, "a\tb", 1.5])
-        assert first.texts == ["0", "a\\tb", "1.5"] and first.header
-        assert (second.number, second.values) == (1, [1, None, None, 2])
+        assert (first.number, first.columns, first.values) == (0, ("Epoch", "Text", "X"), (0, "a\tb", 1.5))
+        assert first.texts == ("0", "a\\tb", "1.5") and first.header
+        assert (second.number, second.values) == (1, (1, None, None, 2))
         assert second.columns == ("Epoch", "Text", "X", "New") and not second.header
         assert dict(first.histograms) == {}
         assert sink.told == ["closed"]
@@ -118,7 +118,12 @@ class TestWhatIsASink:
             ([3], TypeError, "an object with write"),
             ([JsonlSink], TypeError, "JsonlSink in sinks is a class"),
             ([object()], TypeError, "an object with write"),
-            (["csv", "csv"], ValueError, "'csv' is given twice"),
+            (["csv", "csv"], ValueError, "the sinks csv and csv have the same file, 'rows.csv'"),
+            (["csv", JsonlSink("./rows.csv")], ValueError, "the sinks csv and jsonl have the same file"),
+            ([JsonlSink("progress.txt")], ValueError, "'progress.txt': the run has a file of that name"),
+            ([CsvSink("vars12.pkl")], ValueError, "'vars12.pkl': the run has a file of that name"),
+            ([CsvSink("x/../pyt_save/rows.csv")], ValueError, "the run has a file of that name"),
+            (["wandb", "wandb"], ValueError, "'wandb' is given twice"),
             ([*[JsonlSink()] * 2], ValueError, "the same jsonl sink"),
         ],
     )
@@ -128,6 +133,33 @@ class TestWhatIsASink:
         with pytest.raises(error, match=message):
             Logger(output_dir, sinks=sinks)
         assert not os.path.exists(output_dir)
+
+    def test_the_file_of_rows_is_refused_by_whatever_name_it_has(self, output_dir: str) -> None:
+        with pytest.raises(ValueError, match="the run has a file of that name"):
+            Logger(output_dir, "rows.txt", sinks=[JsonlSink("./rows.txt")])
+        with pytest.raises(ValueError, match="names a file in output_dir"):
+            JsonlSink("")
+
+    def test_two_files_of_one_kind_are_two_sinks(self, output_dir: str) -> None:
+        with Logger(output_dir, sinks=["jsonl", JsonlSink("more/rows.jsonl")]) as logger:
+            dump(logger, Epoch=0)
+        for name in ("rows.jsonl", "more/rows.jsonl"):
+            assert content(output_dir, name) == '{"Epoch": 0}\n'
+
+    def test_a_sink_cannot_change_what_others_get(self, output_dir: str) -> None:
+        class Scale(Listing):
+            def write(self, row: Row) -> None:
+                row.values[0] *= 100  # type: ignore[index]
+
+        with Logger(output_dir, sinks=[Scale(), "jsonl"]) as logger, pytest.warns(UserWarning, match="Scale"):
+            dump(logger, Epoch=1)
+        assert content(output_dir, "rows.jsonl") == '{"Epoch": 1}\n'
+
+    def test_a_warning_is_one_line_without_codes_of_the_terminal(self, output_dir: str) -> None:
+        failing = Failing("write", error=RuntimeError("boom\n\x1b[31m"))
+        with Logger(output_dir, sinks=[failing]) as logger, pytest.warns(UserWarning) as told:
+            dump(logger, Epoch=0)
+        assert r"boom\n\x1b[31m" in str(told[0].message)
 
     def test_a_sink_of_another_logger_is_refused(self, tmp_path: Path) -> None:
         sink = JsonlSink()
@@ -180,7 +212,7 @@ class TestFailures:
             "the sink Failing failed to take a row (RuntimeError: out of order); the run goes on"
         ]
         assert caught[0].filename == dump.__code__.co_filename
-        assert [row.values for row in before.rows] == [row.values for row in after.rows] == [[0], [1], [2]]
+        assert [row.values for row in before.rows] == [row.values for row in after.rows] == [(0,), (1,), (2,)]
         assert content(output_dir) == "Epoch\n0\n1\n2\n"
         assert failing.calls == ["open_run", "write", "write", "write", "save_config", "close"]
 
@@ -276,7 +308,8 @@ if child == 0:
 os.waitpid(child, 0)
 logger.log_tabular("A", 1); logger.dump_tabular()
 """
-        assert run_python("-c", script, output_dir).stdout == "row [0]\n1 sinks get nothing\nrow [1]\nclose\n"
+        printed = run_python("-c", script, output_dir).stdout
+        assert printed == "row (0,)\n1 sinks get nothing\nrow (1,)\nclose\n"
         assert content(output_dir, "rows.jsonl") == '{"A": 0}\n{"A": 1}\n'
 
     def test_a_logger_that_nobody_closes_closes_them(self, output_dir: str, run_python: RunPython) -> None:

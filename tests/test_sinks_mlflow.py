@@ -61,6 +61,19 @@ def test_rows_are_metrics_and_the_configuration_parameters(output_dir: str, uri:
     assert run.info.status == RunStatus.to_string(RunStatus.FINISHED)
 
 
+def test_names_that_mlflow_cannot_tell_apart_get_numbers(output_dir: str, uri: str) -> None:
+    with Logger(output_dir, sinks=["mlflow"]) as logger:
+        with pytest.warns(UserWarning, match="parameters 'p<' and 'p>': the second is 'p__2'"):
+            logger.save_config({"p<": 1, "p>": 2})
+        with pytest.warns(UserWarning, match=r"columns 'Loss\(pi\)' and 'Loss\[pi\]'"):
+            dump(logger, **{"Loss(pi)": 1, "Loss[pi]": 2})
+        dump(logger, **{"Loss(pi)": 3, "Loss[pi]": 10**400})
+    (run,) = runs(uri)
+    assert history(uri, run, "Loss_pi_") == [(0, 1.0), (1, 3.0)]
+    assert [step for step, _ in history(uri, run, "Loss_pi__2")] == [0, 1]
+    assert (run.data.params["p_"], run.data.params["p__2"]) == ("1", "2")
+
+
 def test_a_resumed_run_goes_on_with_the_same_run_and_marks_its_rows(output_dir: str, uri: str) -> None:
     first = EpochLogger(output_dir, sinks=["mlflow"])
     first.save_config({"lr": 1, "seed": 0})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -90,6 +91,23 @@ class TestScalars:
             dump(logger, Epoch=epoch)
             assert len(scalars(output_dir, "Epoch")) == epoch + 1
         logger.close()
+
+
+    def test_integers_beyond_the_floats_are_infinite_and_keep_no_row_back(self, output_dir: str) -> None:
+        with Logger(output_dir, sinks=["tensorboard"]) as logger:
+            for epoch in range(3):
+                dump(logger, Epoch=epoch, Huge=-(10**400) if epoch == 1 else epoch, After=epoch)
+        assert scalars(output_dir, "Huge") == [(0, 0.0), (1, -math.inf), (2, 2.0)]
+        assert scalars(output_dir, "After") == [(0, 0.0), (1, 1.0), (2, 2.0)]
+
+    def test_a_step_that_is_no_number_is_a_warning_once(self, output_dir: str) -> None:
+        with Logger(output_dir, sinks=["tensorboard"]) as logger:
+            dump(logger, Epoch=0, A=0)
+            with pytest.warns(UserWarning, match="'Epoch', which in row 1 is no number of 64 bits") as told:
+                for row, epoch in enumerate([10**30, math.nan, 3], 1):
+                    dump(logger, Epoch=epoch, A=row)
+        assert len(told) == 1
+        assert scalars(output_dir, "A") == [(0, 0.0), (0, 1.0), (0, 2.0), (3, 3.0)]
 
 
 class TestHistograms:

@@ -146,6 +146,24 @@ def test_rows_configuration_and_histograms_are_in_the_file_of_an_offline_run(out
     assert one.exit_code == 0
 
 
+def test_a_script_that_closes_nothing_loses_nothing_and_is_not_warned(
+    output_dir: str, run_python: RunPython
+) -> None:
+    script = """
+import sys
+from spinstat import EpochLogger
+logger = EpochLogger(sys.argv[1], sinks=["wandb"])
+for epoch in range(3):
+    logger.log_tabular("Epoch", epoch)
+    logger.dump_tabular()
+"""
+    done = run_python("-c", script, output_dir, env={"WANDB_MODE": "offline"})
+    assert "Warning" not in done.stderr
+    (one,) = found(output_dir)
+    assert [row["Epoch"] for row in one.rows] == [0, 1, 2]
+    assert one.exit_code == 0
+
+
 def test_a_resumed_run_goes_on_with_the_same_run_and_marks_its_rows(
     output_dir: str, run_python: RunPython
 ) -> None:

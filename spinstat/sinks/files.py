@@ -27,7 +27,9 @@ class FileSink(OwnSink):
 
     def __init__(self, path: str, **options: Any) -> None:
         super().__init__(path=path, **options)
-        self._path = os.fspath(path)
+        self.path: str = os.fspath(path)
+        if not self.path or self.path.endswith(os.sep) or os.path.normpath(self.path) in (".", ".."):
+            raise ValueError(f"the path of a sink names a file in output_dir, not {path!r}")
         self._waiting: list[Row] = []
         self._first = 0  # the number of the first row in the file
         self._file: GrowingFile
@@ -35,7 +37,7 @@ class FileSink(OwnSink):
     def open_run(self, run: Run) -> None:
         """Begin a file, or go on with one."""
         super().open_run(run)
-        path = os.path.join(run.folder, self._path)
+        path = os.path.join(run.folder, self.path)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self._file = GrowingFile(path, keep=run.resumed)
         self._first = run.read_note(self._note).get("first", 0)
@@ -44,7 +46,7 @@ class FileSink(OwnSink):
     @property
     def _note(self) -> str:
         """Where the number of the first row is kept, if it is not 0; no two sinks of a run have the same."""
-        return f"{self.name}-{sha256(os.fsencode(self._path)).hexdigest()[:8]}"
+        return f"{self.name}-{sha256(os.fsencode(self.path)).hexdigest()[:8]}"
 
     def _begin_at(self, number: int) -> None:
         if self._first != number and self.run is not None:

@@ -1,8 +1,9 @@
-"""A configuration as one level of names and plain values."""
+"""A configuration as one level of names and plain values; the cells of a row as floats."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -20,6 +21,14 @@ def flatten(config: object, separator: str = "/") -> dict[str, Plain]:
         Bools, numbers and texts as they are. Lists and empty dicts are their JSON; None is left out.
     """
     return dict(_entries(config if isinstance(config, dict) else {"config": config}, "", separator))
+
+
+def as_float(number: float) -> float:
+    """A number as the nearest float; an int beyond them all is an infinity."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _entries(config: dict[str, Any], prefix: str, separator: str) -> Iterator[tuple[str, Plain]]:

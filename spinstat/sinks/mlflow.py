@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from ..row import Row
+from ..terminal import warn
 from .base import OwnSink, Run, has_package, missing
-from .flat import flatten
+from .flat import as_float, flatten
 from .steps import Steps
 
 RESUMED = "spinstat/resumed"
@@ -21,8 +23,9 @@ class MlflowSink(OwnSink):
     """Logs the numbers of each row as metrics of a run of its own, save_config as its parameters.
 
     The run has the folder's name, in the experiment exp_name. Metrics have the step of the row. Columns that
-    hold text are left out, and characters that MLflow takes in no name are "_". Nothing global of MLflow is
-    touched: an active run of the script is not this one.
+    hold text are left out, and characters that MLflow takes in no name are "_"; where that makes two names
+    one, the second gets a number. Nothing global of MLflow is touched: an active run of the script is not
+    this one.
 
     A resumed run of training goes on with the same run of MLflow, which keeps every value that it was ever
     given. So from there on, rows have the metric "spinstat/resumed": 1 after the first resume, 2 after the
@@ -52,6 +55,7 @@ class MlflowSink(OwnSink):
         self._uri = tracking_uri
         self._experiment = experiment
         self._steps = Steps(self.name, step)
+        self._metrics, self._parameters = Names("column"), Names("parameter")
         self._client: Any = None
         self._id = ""
         self._resumed = 0
@@ -97,7 +101,9 @@ class MlflowSink(OwnSink):
         from mlflow.entities import Param, RunTag
 
         known = self._client.get_run(self._id).data.params
-        values = {_key(name): str(value)[:MAX_VALUE] for name, value in flatten(config).items()}
+        entries = flatten(config)
+        names = self._parameters.names(entries)
+        values = {name: str(value)[:MAX_VALUE] for name, value in zip(names, entries.values(), strict=True)}
         params = [Param(name, value) for name, value in values.items() if name not in known]
         tags = [
             RunTag(f"config.{name}", value)
@@ -114,11 +120,12 @@ class MlflowSink(OwnSink):
         from mlflow.entities import Metric
 
         step, now = self._steps.of(row), int(time.time() * 1000)
-        cells = {_key(column): value for column, value in zip(row.columns, row.values, strict=True)}
+        names = self._metrics.names(row.columns)
+        cells = dict(zip(names, row.values, strict=True))
         if self._resumed:
             cells[RESUMED] = self._resumed
         numbers = [
-            Metric(column, float(value), now, step)
+            Metric(column, as_float(value), now, step)
             for column, value in cells.items()
             if isinstance(value, int | float)
         ]
@@ -130,6 +137,37 @@ class MlflowSink(OwnSink):
         if self._client is not None:
             self._client.set_terminated(self._id)
             self._client = None
+
+
+class Names:
+    """Names that MLflow takes, another one for each that it is given.
+
+    Args:
+        kind: what is named, for messages.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._clean: dict[str, str] = {}
+        self._taken: dict[str, str] = {}
+
+    def names(self, given: Iterable[str]) -> list[str]:
+        """The clean names, in order. Where two would be one, the second gets a number, and a warning."""
+        return [self._clean[name] if name in self._clean else self._add(name) for name in given]
+
+    def _add(self, name: str) -> str:
+        clean = first = _key(name)
+        number = 2
+        while clean in self._taken:
+            clean, number = f"{first[:240]}_{number}", number + 1
+        if clean != first:
+            warn(
+                f"MLflow has one name for the {self._kind}s {self._taken[first]!r} and {name!r}: "
+                f"the second is {clean!r}"
+            )
+        self._taken[clean] = name
+        self._clean[name] = clean
+        return clean
 
 
 def _key(name: str) -> str:

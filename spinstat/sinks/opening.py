@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from ..row import Row
 from ..terminal import warn
 from .base import OwnSink, Run
+from .files import FileSink
 
 # By name: the module in this package and the class.
 BUILT_IN: dict[str, str] = {
@@ -22,6 +24,14 @@ BUILT_IN: dict[str, str] = {
 }
 
 
+FILES = ("jsonl", "csv")  # of which a run may have several
+# What a logger writes in its folder: progress.txt.1, vars3.pkl, tf1_save2/saved_model.pb, ...
+RUNS_OWN = re.compile(
+    r"(config\.json|launch\.json|env\.json|vars\d*\.pkl|progress\.txt[.\d]*)$"
+    r"|(\.spinstat|pyt_save|tf1_save\d*|tensorboard)(/|$)"
+)
+
+
 class Named(NamedTuple):
     """A sink, and what messages call it."""
 
@@ -29,14 +39,16 @@ class Named(NamedTuple):
     sink: Any
 
 
-def make_sinks(items: Iterable[object] | None) -> list[Named]:
+def make_sinks(items: Iterable[object] | None, output_fname: str = "progress.txt") -> list[Named]:
     """The sinks for names and objects. Nothing is opened, so all ranks do this alike.
 
     Args:
         items: names in `BUILT_IN`, objects with write(row) and close(), and writers such as SummaryWriter.
+        output_fname: the name of the logger's file of rows, which no sink can have.
 
     Raises:
-        ValueError: an unknown name, or one that is there twice; a sink that another logger has.
+        ValueError: an unknown name, or one that is there twice; a sink that another logger has; a file that
+            the run or another sink has.
         TypeError: an object that is no sink, or no list of them.
         ImportError: a package that a sink needs is missing; names the extra.
     """
@@ -54,9 +66,22 @@ def make_sinks(items: Iterable[object] | None) -> list[Named]:
             named.sink.check()
             named.sink.refuse_second_run()
     for item in items:
-        if isinstance(item, str) and names.count(item) > 1:
+        if isinstance(item, str) and names.count(item) > 1 and item not in FILES:
             raise ValueError(f"the sink {item!r} is given twice")
+    _check_files([named.sink for named in made if isinstance(named.sink, FileSink)], output_fname)
     return made
+
+
+def _check_files(sinks: Sequence[FileSink], output_fname: str) -> None:
+    """Raise ValueError for a file that the run has itself, or another sink."""
+    taken: dict[str, FileSink] = {}
+    for sink in sinks:
+        name, path = repr(sink.path), os.path.normpath(sink.path)
+        if path == os.path.normpath(output_fname) or RUNS_OWN.match(path):
+            raise ValueError(f"the sink {sink.name} cannot have {name}: the run has a file of that name")
+        if path in taken:
+            raise ValueError(f"the sinks {taken[path].name} and {sink.name} have the same file, {name}")
+        taken[path] = sink
 
 
 def _make_sink(item: object) -> Named:
@@ -156,6 +181,7 @@ class Sinks:
 
 def _reason(error: Exception) -> str:
     try:
-        return f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
     except Exception:  # one whose str() raises
         return type(error).__name__
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -20,7 +20,7 @@ class Steps:
     def __init__(self, sink: str, wanted: str | None) -> None:
         self._sink = sink
         self._wanted = wanted
-        self._began = False
+        self._began = self._told = False
         self._last = 0
         self.column: str | None = None
 
@@ -29,7 +29,9 @@ class Steps:
         return not self._began
 
     def of(self, row: Row) -> int:
-        """The step of a row; that of the row before where the column is blank or no number."""
+        """The step of a row; that of the row before where the column is blank or no number.
+
+        A fraction is cut off."""
         cells = dict(zip(row.columns, row.values, strict=True))
         if not self._began:
             self._began = True
@@ -43,6 +45,12 @@ class Steps:
         step = row.number if self.column is None else _as_step(cells.get(self.column))
         if step is not None:
             self._last = step
+        elif cells.get(self.column or "") is not None and not self._told:
+            self._told = True
+            warn(
+                f"the step of the sink {self._sink} is {self.column!r}, which in row {row.number} is no "
+                "number of 64 bits: that row, and others like it, have the step of the row before"
+            )
         return self._last
 
 

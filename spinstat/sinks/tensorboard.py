@@ -12,7 +12,7 @@ from ..row import Row
 from ..terminal import warn
 from .base import OwnSink, Run, missing
 from .event_writers import hparams_function, make_writer, writer_class, writer_package
-from .flat import flatten
+from .flat import as_float, flatten
 from .steps import Steps
 
 FOLDER = "tensorboard"
@@ -92,7 +92,7 @@ class TensorBoardSink(OwnSink):
             while self._waiting:
                 self._write_row(self._waiting[0])
                 del self._waiting[0]
-        except (TypeError, ValueError):  # what this row holds; it would fail again
+        except (TypeError, ValueError, ArithmeticError):  # what this row holds; it would fail again
             del self._waiting[0]
             raise
         except Exception:
@@ -112,7 +112,7 @@ class TensorBoardSink(OwnSink):
             self._write_config(writer, list(numbers), step)
             self._config = None
         for column, value in numbers.items():
-            writer.add_scalar(column, float(value), step)
+            writer.add_scalar(column, as_float(value), step)
         histograms = row.histograms if self.wants_histograms else {}  # another sink may want them
         for key, histogram in histograms.items():
             _add_histogram(writer, HISTOGRAMS + key, histogram, step)

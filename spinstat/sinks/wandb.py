@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any
 
@@ -53,6 +54,7 @@ class WandbSink(OwnSink):
         self._own = run is None
         self._wandb: Any = run
         self._resumed = 0
+        self._process = 0  # that has opened it
 
     def check(self) -> None:
         """Raise ImportError where wandb is not installed."""
@@ -74,6 +76,9 @@ class WandbSink(OwnSink):
             if note:
                 options |= {"id": note["id"], "resume": "allow"}
             self._wandb = wandb.init(**options)
+            self._process = os.getpid()
+            # Before W&B's own, which stops what the run is written by: scripts do not close their loggers.
+            atexit.register(self._close_at_exit)
         run.write_note(self.name, id=self._wandb.id, resumed=self._resumed)
 
     def save_config(self, config: object) -> None:
@@ -102,5 +107,10 @@ class WandbSink(OwnSink):
     def close(self) -> None:
         """Finish the run that was begun here."""
         if self._own and self._wandb is not None:
+            atexit.unregister(self._close_at_exit)
             self._wandb.finish()
             self._wandb = None
+
+    def _close_at_exit(self) -> None:
+        if os.getpid() == self._process:  # not in a child that was forked
+            self.close()
