@@ -31,7 +31,7 @@ TEST_TOOLS = ["pytest==9.2.0", "pytest-timeout==2.4.0", "hypothesis==6.170.17"]
 
 CORE = [
     "buffers", "compare", "config", "config_properties", "epoch_dict_model", "epoch_model", "epoch_ranks",
-    "exchange", "files", "histogram", "moments", "moments_accuracy", "moments_laws", "moments_regrets",
+    "exchange", "files", "moments", "moments_accuracy", "moments_laws", "moments_regrets",
     "moments_threads", "oracle", "plot_curves", "quantiles_calls", "reading_regular", "relaunch_record",
     "relaunch_settings", "rows_kept", "run_folder", "store_calls", "store_interrupted", "store_reentrant",
     "store_threads", "store_without_memory", "table", "watchdog",
