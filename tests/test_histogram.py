@@ -65,7 +65,7 @@ def test_values_that_cannot_be_drawn_are_a_warning_and_the_row_goes_on(output_di
             logger.log_tabular("X", average_only=True)
         logger.log_tabular("Y", average_only=True)
         logger.dump_tabular()
-    assert sink.rows[0].values == [1.0, 1.0] and list(sink.rows[0].histograms) == ["Y"]
+    assert sink.rows[0].values == (1.0, 1.0) and list(sink.rows[0].histograms) == ["Y"]
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.inf], [-1.7e308, 1.7e308]])
