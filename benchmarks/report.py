@@ -58,16 +58,16 @@ def digest(results: Results, name: str) -> str:
 
 def draw(path: Path) -> None:
     """Draws the plots of a file of results, beside it."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
     results = read(path)
     for name in PLOTS:
         table, rows = plotted(results, name)
-        with pyplot.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
-            figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+        with rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
+            # Without pyplot, whose backend is everybody's.
+            figure = Figure(figsize=(7, 4), layout="constrained")
+            axes = figure.add_subplot()
             for row in rows:
                 series = table.series(row)
                 x = [float(column.replace(",", "")) for column, _ in series]
@@ -87,8 +87,7 @@ def draw(path: Path) -> None:
             axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
             target = plot_path(results, name)
             about = {"Date": None, "Description": f"numbers: {digest(results, name)}"}
-            figure.savefig(target, metadata=about)
-            pyplot.close(figure)
+            figure.savefig(target, format="svg", metadata=about)
         text = target.read_text(encoding="utf-8")
         target.write_text(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE), encoding="utf-8")
 

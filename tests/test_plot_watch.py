@@ -256,6 +256,7 @@ def test_a_torn_line_is_told_once_however_often_another_one_is_met(
 def test_a_window_is_drawn_again_and_closing_it_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.pyplot as plt
 
+    plt.switch_backend("agg")
     a = make_run(Path("data/a"), {"Epoch": [0], "Loss": [1]}, "a")
     opened: list[Any] = []
     drawn: list[Any] = []
