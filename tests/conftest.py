@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # No test fails for being slow: other work may share the machine.
 settings.register_profile("spinstat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("spinstat")
+
+# Shells start what runs in the background with interrupts ignored, and so would all programs of the tests be.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 
