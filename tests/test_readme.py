@@ -47,7 +47,7 @@ def test_a_command_is_one_that_works(command: str) -> None:
     if words[0] == "make":
         plan = subprocess.run([*words, "-n"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         assert {"demo": "examples/ppo.py", "test": "pytest"}[words[1]] in plan
-    elif words[0] == "pip":  # .ci/run installs for real, into an empty environment
+    elif words[0] == "pip":  # `make wheel` installs for real, into empty environments
         assert words[1] == "install"
         (target,) = words[2:]
         wanted = re.fullmatch(r"\.(?:\[([\w,]+)\])?", target)
