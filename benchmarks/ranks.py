@@ -37,7 +37,7 @@ KEYS = [f"Quantity{i}" for i in range(20)]
 VALUES = 100  # of each key on each rank in an epoch
 BATCH_FLOOR = 15.0
 SINGLE_FLOOR = 1.5
-MESSAGE = 7280  # bytes
+MESSAGE = 7800  # bytes
 
 SOURCES = (
     "clock: of the wall, on rank 0",

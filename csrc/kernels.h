@@ -37,6 +37,9 @@ typedef struct {
     double sum, sum_sq, min, max;
 } spin_partial;
 
+/* Move the mean by a step that is small beside it or small beside the spread, as all are that a mean takes. */
+void spin_mean_add(spin_moments *m, double step);
+
 /* n from 1 to SPIN_BLOCK. Where x holds anything that is not finite, or a sum overflows, sum or sum_sq is not finite
  * and the rest is undefined. */
 typedef void spin_kernel(spin_partial *out, const void *x, int64_t n, double pivot);

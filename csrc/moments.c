@@ -3,11 +3,26 @@
 
 #include <math.h>
 
-static const spin_moments empty = {0, 0.0, 0.0, (double)INFINITY, (double)-INFINITY, 0, 0, 0};
+static const spin_moments empty = {0, 0.0, 0.0, 0.0, (double)INFINITY, (double)-INFINITY, 0, 0, 0};
 
 void spin_moments_init(spin_moments *m)
 {
     *m = empty;
+}
+
+/* The sum of two doubles, rounded, and in *low what the rounding lost, which is a double (Dekker). */
+static double two_sum(double a, double b, double *low)
+{
+    const double sum = a + b;
+    *low = fabs(a) >= fabs(b) ? b - (sum - a) : a - (sum - b);
+    return sum;
+}
+
+void spin_mean_add(spin_moments *m, double step)
+{
+    double low;
+    const double mean = two_sum(m->mean, step, &low);
+    m->mean = two_sum(mean, low + m->mean_low, &m->mean_low);
 }
 
 void spin_moments_update(spin_moments *m, double x)
@@ -25,7 +40,7 @@ void spin_moments_update(spin_moments *m, double x)
         }
         return;
     }
-    const double delta = x - m->mean;
+    const double delta = (x - m->mean) - m->mean_low;
     if (m->count == 0 || !isfinite(delta)) {
         spin_moments one = empty;
         one.count = 1;
@@ -34,8 +49,8 @@ void spin_moments_update(spin_moments *m, double x)
         return;
     }
     m->count++;
-    m->mean += delta / (double)m->count;
-    m->m2 += delta * (x - m->mean);
+    spin_mean_add(m, delta / (double)m->count);
+    m->m2 += delta * ((x - m->mean) - m->mean_low);
     m->min = x < m->min ? x : m->min;
     m->max = x > m->max ? x : m->max;
 }
@@ -53,12 +68,14 @@ void spin_moments_merge(spin_moments *dst, const spin_moments *src)
         const int a_heavier = a.count >= b.count;
         const spin_moments *heavy = a_heavier ? &a : &b, *light = a_heavier ? &b : &a;
         const double n_heavy = (double)heavy->count, n_light = (double)light->count, n = n_heavy + n_light;
-        const double delta = light->mean - heavy->mean;
+        const double delta = (light->mean - heavy->mean) + (light->mean_low - heavy->mean_low);
+        r = *heavy;
         if (isfinite(delta)) {
-            r.mean = heavy->mean + delta * (n_light / n);
+            spin_mean_add(&r, delta * (n_light / n));
         }
         else { /* means of opposite sign near the largest double */
             r.mean = heavy->mean * (n_heavy / n) + light->mean * (n_light / n);
+            r.mean_low = 0.0;
         }
         r.m2 = heavy->m2 + light->m2 + delta * delta * (n_heavy * (n_light / n));
         r.count = a.count + b.count;

@@ -7,7 +7,8 @@
  * for every finite input; the standard deviation for spreads from 2^-500 to 2^500, outside it is 0 or infinite.
  *
  * Sources: Welford, Technometrics 4 (1962) for one value; Chan, Golub and LeVeque, The American Statistician 37 (1983)
- * for the merge of two sets; Pebay, SAND2008-6212 (2008) for the delta form of both.
+ * for the merge of two sets; Pebay, SAND2008-6212 (2008) for the delta form of both; Dekker, Numerische Mathematik 18
+ * (1971) for what a sum of two doubles loses.
  */
 #ifndef SPINSTAT_MOMENTS_H
 #define SPINSTAT_MOMENTS_H
@@ -19,11 +20,16 @@
 extern "C" {
 #endif
 
-/* Plain data of one cache line, copied by assignment. Non-finite values are counted and never added, so no order of
- * arrival can change what they do; the readers below put them back. */
+/* Plain data, copied by assignment. Non-finite values are counted and never added, so no order of arrival can change
+ * what they do; the readers below put them back.
+ *
+ * The mean is kept in two doubles. States are merged by the distance of their means, and where the values lie far from
+ * 0 and close together, a mean rounded to one double leaves that distance few digits: of the standard deviation of
+ * two blocks around 1e9 with a spread of 1, ten would be right. */
 typedef struct {
     int64_t count;         /* finite values seen */
     double mean;           /* of the finite values; 0 when count is 0 */
+    double mean_low;       /* what mean lacks; at most half a unit in its last place */
     double m2;             /* sum of (x - mean)^2 over the finite values; never negative; 0 when count is 0 */
     double min, max;       /* of the finite values; +inf and -inf when count is 0 */
     int64_t nan_count;

@@ -67,7 +67,8 @@ static int reduce_finite(spin_moments *m, const void *data, int64_t n, spin_dtyp
     }
     const double m2 = p.sum_sq - p.sum * (p.sum / count);
     m->count = n;
-    m->mean = pivot + p.sum / count;
+    m->mean = pivot;
+    spin_mean_add(m, p.sum / count);
     m->m2 = m2 > 0.0 ? m2 : 0.0;
     return 1;
 }

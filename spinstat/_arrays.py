@@ -209,9 +209,10 @@ def _converted(arrays: list[Array], dtypes: list[np.dtype[Any]]) -> Iterator[lis
 
 
 def device_moments(x: Any) -> Any:
-    """The state of a tensor's elements as a tensor of 8 float64 numbers on its device, without a wait.
+    """The state of a tensor's elements as a tensor of 9 float64 numbers on its device, without a wait.
 
-    In order: count, mean, m2, min and max of the finite values, then how many are NaN, +inf and -inf.
+    In order: count, mean, what the mean lacks, m2, min and max of the finite values, then how many are NaN,
+    +inf and -inf.
     """
     torch = sys.modules["torch"]
     x = x.reshape(-1)
@@ -227,11 +228,28 @@ def device_moments(x: Any) -> Any:
         high = torch.where(finite, x, torch.full_like(zero, -inf)).amax()
     else:
         low, high = torch.full_like(zero, inf), torch.full_like(zero, -inf)
-    mean = _weighted_mean(x, finite, 1.0 / count.clamp(min=1.0), low, high)
-    m2 = torch.where(finite, x - mean, zero).square().sum()
+    weight = 1.0 / count.clamp(min=1.0)
+    mean = _weighted_mean(x, finite, weight, low, high)
+    deviations = torch.where(finite, x - mean, zero)
+    mean, rest, off = _corrected(mean, (deviations * weight).sum())
+    m2 = (deviations - torch.where(finite, off, zero)).square().sum()
     nans = torch.isnan(x).sum().to(wide)
     infinities = [(x == inf).sum().to(wide), (x == -inf).sum().to(wide)]
-    return torch.stack([count, mean, m2, low, high, nans, *infinities])
+    return torch.stack([count, mean, rest, m2, low, high, nans, *infinities])
+
+
+def _corrected(mean: Any, off: Any) -> tuple[Any, Any, Any]:
+    """A mean with what values are off from it on average, as rounded and rest, and how much was added.
+
+    Nothing is added where that is not finite, as for means near the largest double. The sum is Knuth's (The Art
+    of Computer Programming 2, section 4.2.2), which needs no order of magnitudes.
+    """
+    torch = sys.modules["torch"]
+    rounded = mean + off
+    part = rounded - mean
+    rest = (mean - (rounded - part)) + (off - part)
+    within, zero = torch.isfinite(rest), torch.zeros_like(mean)
+    return torch.where(within, rounded, mean), torch.where(within, rest, zero), torch.where(within, off, zero)
 
 
 def _weighted_mean(x: Any, wanted: Any, weight: Any, low: Any, high: Any) -> Any:
@@ -254,12 +272,16 @@ def merge_on_device(states: Sequence[Any]) -> Any:
     torch = sys.modules["torch"]
     s = torch.stack(list(states))
     count, means, filled = s[:, 0].sum(), s[:, 1], s[:, 0] > 0
-    low, high = s[:, 3].amin(), s[:, 4].amax()
-    least = torch.where(filled, means, s[:, 3]).amin()
-    mean = _weighted_mean(means, filled, s[:, 0] / count.clamp(min=1.0), least, high)
-    between = torch.where(filled, s[:, 0] * (means - mean).square(), torch.zeros_like(means))
-    spread = s[:, 2].sum() + between.sum()
-    return torch.stack([count, mean, spread, low, high, s[:, 5].sum(), s[:, 6].sum(), s[:, 7].sum()])
+    low, high = s[:, 4].amin(), s[:, 5].amax()
+    least = torch.where(filled, means, s[:, 4]).amin()
+    weights = s[:, 0] / count.clamp(min=1.0)
+    mean = _weighted_mean(means, filled, weights, least, high)
+    zero = torch.zeros_like(means)
+    deviations = torch.where(filled, (means - mean) + s[:, 2], zero)
+    mean, rest, off = _corrected(mean, (deviations * weights).sum())
+    between = torch.where(filled, s[:, 0] * (deviations - off).square(), zero)
+    spread = s[:, 3].sum() + between.sum()
+    return torch.stack([count, mean, rest, spread, low, high, s[:, 6].sum(), s[:, 7].sum(), s[:, 8].sum()])
 
 
 def merge_by_device(states: Sequence[Any]) -> list[Any]:

@@ -320,8 +320,9 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads, list
 
 cdef void set_state(spin_moments *m, object parts):
     """The state that spinstat._arrays packed on a device."""
-    m.count, m.mean, m.m2, m.min, m.max = <int64_t>parts[0], parts[1], parts[2], parts[3], parts[4]
-    m.nan_count, m.posinf_count, m.neginf_count = <int64_t>parts[5], <int64_t>parts[6], <int64_t>parts[7]
+    m.count, m.mean, m.mean_low, m.m2 = <int64_t>parts[0], parts[1], parts[2], parts[3]
+    m.min, m.max = parts[4], parts[5]
+    m.nan_count, m.posinf_count, m.neginf_count = <int64_t>parts[6], <int64_t>parts[7], <int64_t>parts[8]
 
 
 cdef int reduce_on_device(object x, spin_moments *m, list states) except -1:

@@ -115,7 +115,8 @@ cdef class Moments:
             return NotImplemented
         a, b = &(<Moments>self).m, &(<Moments>other).m
         return (
-            a.count == b.count and a.mean == b.mean and a.m2 == b.m2 and a.min == b.min and a.max == b.max
+            a.count == b.count and a.mean == b.mean and a.mean_low == b.mean_low and a.m2 == b.m2
+            and a.min == b.min and a.max == b.max
             and a.nan_count == b.nan_count and a.posinf_count == b.posinf_count and a.neginf_count == b.neginf_count
         )
 
@@ -131,7 +132,9 @@ cdef class Moments:
 
     def __reduce__(self):
         cdef spin_moments *m = &self.m
-        return _restore, (m.count, m.mean, m.m2, m.min, m.max, m.nan_count, m.posinf_count, m.neginf_count)
+        return _restore, (
+            m.count, m.mean, m.mean_low, m.m2, m.min, m.max, m.nan_count, m.posinf_count, m.neginf_count,
+        )
 
     def __repr__(self):
         parts = [f"count={self.count}", f"mean={self.mean!r}", f"std={self.std()!r}"]
@@ -142,7 +145,7 @@ cdef class Moments:
         return f"Moments({', '.join(parts)})"
 
     def to_bytes(self):
-        """The state as its 64 bytes in memory, for machines of one kind."""
+        """The state as its 72 bytes in memory, for machines of one kind."""
         return (<const char *>&self.m)[:sizeof(spin_moments)]
 
     @staticmethod
@@ -203,10 +206,10 @@ cdef class Moments:
         return spin_moments_std(&self.m, ddof)
 
 
-def _restore(count, mean, m2, low, high, nan_count, posinf_count, neginf_count):
+def _restore(*parts):
     """The Moments of a pickled state."""
     cdef Moments new = Moments.__new__(Moments)
-    set_state(&new.m, (count, mean, m2, low, high, nan_count, posinf_count, neginf_count))
+    set_state(&new.m, parts)
     return new
 
 

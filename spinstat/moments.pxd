@@ -4,6 +4,7 @@ cdef extern from "moments.h" nogil:
     ctypedef struct spin_moments:
         int64_t count
         double mean
+        double mean_low
         double m2
         double min
         double max

@@ -8,13 +8,15 @@ The bounds are worst cases, not averages. With u = 2^-53, M = the greatest |x|, 
 
 - A block holds at most BLOCK values in LANES lanes, so a value meets at most BLOCK / LANES + 4 additions.
   Values are summed as differences from a point within the data, each at most R: to the block's mean the
-  differences, the additions and the division bring (BLOCK / LANES + 8) u R, and adding the point back u M.
-- A merge computes mean + delta * weight: 4 u R for delta, weight and product, and u M for the sum. What the
-  two sides were off by enters as a weighted average, so it does not grow.
+  differences, the additions and the division bring (BLOCK / LANES + 8) u R. The point is added back in two
+  doubles, which lose u^2 M.
+- A merge computes mean + delta * weight: 4 u R for delta, weight and product, and u^2 M for the sum. What the
+  two sides were off by enters as a weighted average, so it does not grow. A reader sees the first of the two
+  doubles: u M, once. Where values are so large that their distances overflow, there is one double throughout.
 - Squares: relative errors of (BLOCK / LANES + 12) u on the differences squared. An error e of a mean enters
   m2 / n as e^2 and, in a merge, as 2 delta e, which is at most 2 std e by Cauchy and Schwarz. So for the
-  standard deviation the additions are relative errors of std, and the rounding of the means, u M each, is an
-  absolute one.
+  standard deviation the additions are relative errors of std, and what the means are off by, u R and u^2 M a
+  merge, is an absolute one: M itself, the offset of the values, does not count.
 - Results below the normal range lose up to 2^-1074 where a quotient or a product is rounded.
 
 None of these terms holds a square of the mean: a formula that subtracts squares, or an accumulator in single
@@ -37,6 +39,7 @@ LANES = 16
 BLOCK = 4096  # test_kernels.py compares both with the source
 LEAST_SPREAD = Fraction(1, 2**500)  # the range in which the standard deviation is promised
 GREATEST_SPREAD = Fraction(2**500)
+LARGE = Fraction(2**1020)  # beyond it, sums and distances of values may overflow
 
 
 class Result(Protocol):
@@ -171,13 +174,14 @@ def merges_of(n: int) -> int:
 
 def mean_bound(e: Exact, merges: int) -> Fraction:
     depth = min(-(-e.count // LANES), BLOCK // LANES) + 8
-    return (depth + 4 * merges) * U * e.spread + (1 + merges) * (U * e.magnitude + TINY)
+    roundings = 1 + merges if e.magnitude > LARGE else 2
+    return (depth + 4 * merges) * U * e.spread + roundings * U * e.magnitude + (1 + merges) * TINY
 
 
 def std_bound(e: Exact, merges: int, ddof: int = 0) -> Fraction:
     depth = min(-(-e.count // LANES), BLOCK // LANES) + 12
     std = e.std(ddof)
-    return (2 + merges) * depth * U * std + (1 + merges) ** 2 * (U * e.magnitude + TINY)
+    return (2 + merges) * depth * U * std + (1 + merges) ** 2 * (U * (e.spread + U * e.magnitude) + TINY)
 
 
 def assert_moments(found: Result, e: Exact, merges: int | None = None, what: str = "") -> None:

@@ -20,9 +20,9 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 def state(numbers: list[float]) -> Moments:
     """The Moments that fetched numbers stand for."""
-    count, mean, m2, low, high, nans, ups, downs = numbers
+    count, mean, rest, m2, low, high, nans, ups, downs = numbers
     counts = int(nans), int(ups), int(downs)
-    return Moments.from_bytes(struct.pack("=q4d3q", int(count), mean, m2, low, high, *counts))
+    return Moments.from_bytes(struct.pack("=q5d3q", int(count), mean, rest, m2, low, high, *counts))
 
 
 def series() -> dict[str, np.ndarray]:
@@ -48,7 +48,7 @@ def test_b4_a_tensor_is_reduced_where_it_lives(name: str, device: str) -> None:
     x = series()[name]
     t = torch.tensor(x, device=device)
     whole = device_moments(t)
-    assert whole.device == t.device and whole.shape == (8,)
+    assert whole.device == t.device and whole.shape == (9,)
     assert_moments(state(fetch([whole])[0]), exact(x.tolist()), merges=10)
     parts = [device_moments(part) for part in torch.tensor_split(t, 7)]
     assert_moments(state(fetch([merge_on_device(parts)])[0]), exact(x.tolist()), merges=20)

@@ -61,14 +61,17 @@ def test_every_alignment_and_neighbour_leaves_the_result(dtype: str, n: int) -> 
 def test_a1_offsets_up_to_1e15_leave_the_spread(offset: float, n: int) -> None:
     x = offset + np.random.default_rng(n).normal(size=n)
     e = exact(x.tolist())
-    assert_moments(moments(x), e)
-    if (
-        n <= BLOCK
-    ):  # the deviations are exact and no mean was rounded on the way: nothing depends on the offset
-        assert moments(x).std() == pytest.approx(float(e.std()), rel=1e-13, abs=0)
-        assert abs(Fraction(moments(x).mean) - e.mean) <= Fraction(np.spacing(abs(float(e.mean)))) + Fraction(
-            1, 10**14
-        )
+    pieces, single = Moments(), Moments()
+    for piece in np.array_split(x, 7):
+        pieces += moments(piece)
+    for value in x.tolist():
+        single.update(value)
+    for way, m in {"one call": moments(x), "pieces": pieces, "values": single}.items():
+        assert_moments(m, e, merges=None if way == "one call" else 30, what=way)
+        # the deviations are exact, and no mean is rounded on the way: nothing depends on the offset
+        assert m.std() == pytest.approx(float(e.std()), rel=1e-13, abs=0), way
+        unit = Fraction(np.spacing(abs(float(e.mean))))
+        assert abs(Fraction(m.mean) - e.mean) <= unit + Fraction(1, 10**14), way
 
 
 def drifting(n: int, rng: np.random.Generator) -> dict[str, Array]:

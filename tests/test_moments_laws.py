@@ -26,13 +26,13 @@ laws = settings(max_examples=200, deadline=None)
 
 
 def state(m: Moments) -> tuple[float, ...]:
-    """(finite count, mean, m2, min, max of the finite, NaN, +inf, -inf), raw."""
-    return struct.unpack("=q4d3q", m.to_bytes())
+    """(finite count, mean, what it lacks, m2, min, max of the finite, NaN, +inf, -inf), raw."""
+    return struct.unpack("=q5d3q", m.to_bytes())
 
 
 def counts_and_extremes(m: Moments) -> tuple[float, ...]:
     raw = state(m)
-    return raw[:1] + raw[3:]
+    return raw[:1] + raw[4:]
 
 
 @laws
@@ -82,9 +82,9 @@ def test_the_non_finite_merge_exactly_in_any_grouping(x: list[float], y: list[fl
 @given(any_series)
 def test_merging_with_itself_doubles_counts_and_m2_and_nothing_else(x: list[float]) -> None:
     m = Moments(x)
-    count, mean, m2, low, high, nans, ups, downs = state(m)
+    count, mean, lacks, m2, low, high, nans, ups, downs = state(m)
     m.merge(m)
-    assert state(m) == (2 * count, mean, 2 * m2, low, high, 2 * nans, 2 * ups, 2 * downs)
+    assert state(m) == (2 * count, mean, lacks, 2 * m2, low, high, 2 * nans, 2 * ups, 2 * downs)
     twice = Moments(x)
     twice += Moments(x)
     assert twice.to_bytes() == m.to_bytes()
@@ -137,7 +137,7 @@ def test_huge_counts_weigh_as_they_are(na: int, nb: int, a: float, b: float) -> 
     """Counts whose product is no 64-bit integer, set through the bytes of a state."""
 
     def constant(n: int, value: float) -> Moments:
-        return Moments.from_bytes(struct.pack("=q4d3q", n, value, 0.0, value, value, 0, 0, 0))
+        return Moments.from_bytes(struct.pack("=q5d3q", n, value, 0.0, 0.0, value, value, 0, 0, 0))
 
     m = constant(na, a) + constant(nb, b)
     weight = nb / (na + nb)

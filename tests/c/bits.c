@@ -34,9 +34,9 @@ static uint64_t mixed(uint64_t h, uint64_t word)
 
 static uint64_t mixed_state(uint64_t h, const spin_moments *m)
 {
-    const uint64_t words[] = {(uint64_t)m->count,      pattern(m->mean), pattern(m->m2), pattern(m->min),
-                              pattern(m->max),         (uint64_t)m->nan_count,
-                              (uint64_t)m->posinf_count, (uint64_t)m->neginf_count};
+    const uint64_t words[] = {(uint64_t)m->count,       pattern(m->mean),         pattern(m->mean_low),
+                              pattern(m->m2),           pattern(m->min),          pattern(m->max),
+                              (uint64_t)m->nan_count,   (uint64_t)m->posinf_count, (uint64_t)m->neginf_count};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         h = mixed(h, words[i]);
     }

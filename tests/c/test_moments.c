@@ -59,8 +59,8 @@ static void merge_keeps_its_laws(void)
         check(left.count == 2 * a.count && left.mean == a.mean && left.m2 == 2 * a.m2, "cut %d: itself", cut);
     }
     /* counts whose product is no int64 */
-    spin_moments p = {INT64_C(1) << 40, 0.0, 0.0, 0.0, 0.0, 0, 0, 0};
-    const spin_moments q = {INT64_C(1) << 40, 1.0, 0.0, 1.0, 1.0, 1, 2, 3};
+    spin_moments p = {INT64_C(1) << 40, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0};
+    const spin_moments q = {INT64_C(1) << 40, 1.0, 0.0, 0.0, 1.0, 1.0, 1, 2, 3};
     spin_moments_merge(&p, &q);
     check(p.count == INT64_C(1) << 41, "2^40 and 2^40: count");
     check(p.mean == 0.5 && p.m2 == 0x1p39, "2^40 and 2^40: %.17g %.17g", p.mean, p.m2);
@@ -130,6 +130,49 @@ static void largest_doubles_do_not_overflow_the_mean(void)
     }
 }
 
+/* Values far from 0 and close together: blocks, parts of any length and single values, merged in a row. */
+static void the_deviation_does_not_lose_digits_to_the_offset(void)
+{
+    static double x[37 * BLOCK];
+    for (double offset = 1.0; offset < 1e16; offset *= 10.0) {
+        const int64_t n = 37 * BLOCK;
+        int64_t sum = 0, squares = 0; /* exact */
+        spin_moments parts = of(NULL, 0), by_one = parts, backwards = parts;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t off = (int64_t)(next() % 7) - 2;
+            x[i] = offset + (double)off;
+            sum += off;
+            squares += off * off;
+        }
+        for (int64_t i = 0, length = 1; i < n; i += length, length = (length * 3) % 5003) {
+            length = length < n - i ? length : n - i;
+            spin_moments part = of(x + i, length), late = part;
+            spin_moments_merge(&parts, &part);
+            spin_moments_merge(&late, &backwards);
+            backwards = late;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            spin_moments_update(&by_one, x[i]);
+        }
+        const double m2 = ((double)n * (double)squares - (double)sum * (double)sum) / (double)n;
+        const double mean = offset + (double)sum / (double)n;
+        const struct {
+            const char *name;
+            spin_moments m;
+        } ways[] = {{"whole", of(x, n)}, {"parts", parts}, {"parts, the last first", backwards}, {"one by one", by_one}};
+        for (int way = 0; way < 4; way++) {
+            const spin_moments *m = &ways[way].m;
+            const double ulp = nextafter(mean, (double)INFINITY) - mean;
+            check(m->mean == mean || near(m->mean, mean, ulp), "%g, %s: mean %.17g", offset, ways[way].name, m->mean);
+            check(fabs(m->mean_low) <= ulp / 2, "%g, %s: low %.17g", offset, ways[way].name, m->mean_low);
+            check(near((m->mean - offset) + m->mean_low, (double)sum / (double)n, 1e-14), "%g, %s: both parts", offset,
+                  ways[way].name);
+            check(near(m->m2, m2, (way < 3 ? 1e-14 : 1e-12) * m2), "%g, %s: m2 %.17g, want %.17g", offset,
+                  ways[way].name, m->m2, m2);
+        }
+    }
+}
+
 static void a_tree_may_be_cut_at_powers_of_two(void)
 {
     static double x[37 * BLOCK];
@@ -161,6 +204,7 @@ int main(void)
     merge_keeps_its_laws();
     readers_put_the_non_finite_back();
     largest_doubles_do_not_overflow_the_mean();
+    the_deviation_does_not_lose_digits_to_the_offset();
     a_tree_may_be_cut_at_powers_of_two();
     return report();
 }

@@ -29,8 +29,8 @@ class Jobs:
         """How the job ended, and for each rank what it noted of each case."""
         if (launcher, ranks) not in self._done:
             folder = self._folder / f"{launcher}-{ranks}"
+            command = launch_command(launcher, ranks, PROGRAM, str(folder), *cases_for(launcher))  # or a skip
             (folder / "files").mkdir(parents=True)
-            command = launch_command(launcher, ranks, PROGRAM, str(folder), *cases_for(launcher))
             outcome = run_job(command, folder, limit=150)
             notes = [read_notes(folder / f"rank{rank}") for rank in range(ranks)]
             self._done[launcher, ranks] = outcome, notes
