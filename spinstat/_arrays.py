@@ -241,8 +241,8 @@ def device_moments(x: Any) -> Any:
 def _corrected(mean: Any, off: Any) -> tuple[Any, Any, Any]:
     """A mean with what values are off from it on average, as rounded and rest, and how much was added.
 
-    Nothing is added where that is not finite, as for means near the largest double. The sum is Knuth's (The Art
-    of Computer Programming 2, section 4.2.2), which needs no order of magnitudes.
+    Nothing is added where that is not finite, as for means near the largest double. The sum is Knuth's (The
+    Art of Computer Programming 2, section 4.2.2), which needs no order of magnitudes.
     """
     torch = sys.modules["torch"]
     rounded = mean + off
