@@ -21,9 +21,9 @@ typedef struct {
 #define CHECK(ok, ...)                                                                                              \
     do {                                                                                                            \
         if (!(ok)) {                                                                                                \
-            printf("line %d: ", __LINE__);                                                                          \
-            printf(__VA_ARGS__);                                                                                    \
-            printf("\n");                                                                                           \
+            fprintf(stderr, "line %d: ", __LINE__);                                                                 \
+            fprintf(stderr, __VA_ARGS__);                                                                           \
+            fprintf(stderr, "\n");                                                                                  \
             abort();                                                                                                \
         }                                                                                                           \
     } while (0)
@@ -43,7 +43,7 @@ static inline int same(const spin_moments *a, const spin_moments *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Moments of doubles in extended precision: two passes, with exponents that no double exceeds. */
+/* Moments of doubles in extended precision: three passes, with exponents that no double exceeds. */
 typedef struct {
     int64_t count, nan_count, posinf_count, neginf_count;
     long double mean, m2, min, max;
@@ -64,9 +64,15 @@ static inline oracle exactly(const double *x, int64_t n)
             o.max = x[i] > o.max ? x[i] : o.max;
         }
     }
-    o.mean = o.count ? sum / o.count : 0.0L;
+    const long double about = o.count ? sum / o.count : 0.0L; /* off by what a sum of many large numbers loses */
+    long double off = 0.0L;
     for (int64_t i = 0; i < n; i++) {
-        o.m2 += isfinite(x[i]) ? (x[i] - o.mean) * (x[i] - o.mean) : 0.0L;
+        off += isfinite(x[i]) ? x[i] - about : 0.0L;
+    }
+    off = o.count ? off / o.count : 0.0L;
+    o.mean = about + off;
+    for (int64_t i = 0; i < n; i++) {
+        o.m2 += isfinite(x[i]) ? ((x[i] - about) - off) * ((x[i] - about) - off) : 0.0L;
     }
     return o;
 }
