@@ -77,3 +77,14 @@ def test_on_ranks(launcher: str, ranks: int, case: str, jobs: Jobs) -> None:
 def test_a_job_ends_by_itself_without_error(launcher: str, ranks: int, jobs: Jobs) -> None:
     outcome, _ = jobs.result(launcher, ranks)
     assert outcome.status == 0, outcome
+
+
+def test_without_open_mpi_each_of_its_cases_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPINSTAT_OPENMPI_PYTHON", raising=False)
+    monkeypatch.delenv("CI", raising=False)
+    jobs = Jobs(tmp_path)
+    for _ in range(2):
+        with pytest.raises(pytest.skip.Exception, match="names no interpreter"):
+            jobs.result(OPENMPI, 2)
