@@ -5,9 +5,9 @@
 # make types   mypy, the extension's stub, pyright, ruff
 # make docs    the documentation as a site in build/site; whatever warns fails
 # make wheel   sdist and wheel in build/wheel, tested on the oldest and the newest NumPy outside of the checkout
-# make warnings asan valgrind tsan bigendian
+# make warnings asan valgrind tsan machines
 #              the C and Cython with warnings as errors; the tests with a sanitized extension; csrc under memcheck, its
-#              threads under ThreadSanitizer, and on a big-endian machine (QEMU)
+#              threads under ThreadSanitizer, and on other machines: s390x and aarch64 (QEMU), Windows (Wine)
 # make fuzz    fuzz-c: libFuzzer over csrc; fuzz-py: atheris over the readers, buffers and store. From fixed seeds, with
 #              FUZZ_C_RUNS and FUZZ_RUNS inputs each
 # make coverage
@@ -32,7 +32,7 @@ BENCH := .venv-bench
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo test bench types docs wheel clean
-.PHONY: warnings asan valgrind tsan bigendian fuzz fuzz-c fuzz-py coverage
+.PHONY: warnings asan valgrind tsan machines fuzz fuzz-c fuzz-py coverage
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
@@ -59,7 +59,7 @@ wheel:
 warnings asan: $(VENV)/.tested-with
 	PYTHON=$(BIN)/python .ci/$@
 
-valgrind tsan bigendian fuzz-c:
+valgrind tsan machines fuzz-c:
 	.ci/$@
 
 fuzz: fuzz-c fuzz-py

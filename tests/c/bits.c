@@ -49,7 +49,7 @@ static void print_state(const char *name, uint64_t h, const spin_moments *m)
            pattern(m->mean), pattern(m->m2), pattern(spin_moments_std(m, 0.0)));
 }
 
-enum { FRACTIONS, OFFSET, MAGNITUDES, TINY, HUGE, HOLES, FAMILIES };
+enum { FRACTIONS, OFFSET, MAGNITUDES, TINY, VAST, HOLES, FAMILIES };
 
 static const char *const family_names[FAMILIES] = {"fractions", "offset", "magnitudes", "tiny", "huge", "holes"};
 
@@ -66,7 +66,7 @@ static double value(int family, int64_t i, int greatest, int least)
         return ldexp(u, (int)(next() % (unsigned)greatest) - greatest / 2);
     case TINY: /* subnormals: floor, so that no conversion rounds */
         return ldexp(floor(u * 64), least);
-    case HUGE:
+    case VAST:
         return ldexp(u < 0 ? -1.875 : 1.0 + u, greatest);
     default:
         return i % 97 == 3 ? (double)NAN : i % 61 == 5 ? (double)INFINITY : i == 1000 ? (double)-INFINITY : u;
