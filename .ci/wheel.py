@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "wheel"
 
 # The first release with wheels for a Python; before 3.12 it is what pyproject.toml asks for.
-OLDEST_NUMPY = {(3, 11): "1.24.0", (3, 12): "1.26.0", (3, 13): "2.1.0", (3, 14): "2.3.2"}
+OLDEST_NUMPY = {(3, 11): "1.24.0", (3, 12): "1.26.0", (3, 13): "2.1.0", (3, 14): "2.3.2", (3, 15): "2.5.2"}
 TEST_TOOLS = ["pytest==9.2.0", "pytest-timeout==2.4.0", "hypothesis==6.170.17"]
 
 CORE = [
@@ -117,7 +117,9 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        sdist, wheel = build(make_environment(scratch / "build", "build==1.6.1"))
+        python = make_environment(scratch / "build", "build==1.6.1", "twine==7.0.0")
+        sdist, wheel = build(python)
+        run(python, "-m", "twine", "check", "--strict", sdist, wheel)  # README, too
         check_sdist(sdist)
         check_wheel(wheel)
         for file in (sdist, wheel):

@@ -80,6 +80,8 @@ def test_I4_numpy_is_the_one_requirement() -> None:
 def test_the_extras_are_those_that_error_messages_name() -> None:
     extras = set(importlib.metadata.metadata("spinstat").get_all("Provides-Extra") or [])
     assert {"mpi", "mpich", "torch", "tensorflow", "gym", "plot", "safe", "all"} <= extras
+    installing = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Installing")[2]
+    assert extras <= set(re.findall(r"`([a-z]+)`", installing))
 
 
 def test_I5_importing_spinstat_leaves_subnormal_numbers_alone(run_python: RunPython) -> None:
@@ -139,6 +141,9 @@ def test_wheels_are_made_for_every_python_that_is_supported() -> None:
     built = project["tool"]["cibuildwheel"]["build"].split()
     versions = {name.removesuffix("-*") for name in built}
     assert versions == {"cp311", "cp312", "cp313", "cp314", "cp314t", "cp315", "cp315t"}
+    named = [line.rpartition(" :: ")[2] for line in project["project"]["classifiers"]]
+    named = [f"cp{name.replace('.', '')}" for name in named if name.startswith("3.")]
+    assert set(named) == versions - {"cp314t", "cp315t"}
     assert project["project"]["requires-python"] == ">=3.11"
 
 
@@ -155,6 +160,14 @@ def test_what_contributors_are_told_exists(name: str) -> None:
     assert targets <= set(declared.split())
     paths = re.findall(r"`((?:csrc|tests|spinstat|docs|\.ci)/[\w./]+)`", text)
     assert not [path for path in paths if not (ROOT / path).exists()]
+
+
+def test_reports_go_where_they_can_be_sent() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    people = [*project.get("authors", []), *project.get("maintainers", [])]
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "Report a vulnerability" in text
+    assert "metadata" not in text or any("email" in person for person in people)
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "README.md", "CHANGELOG.md"])
