@@ -132,7 +132,7 @@ def by_fsum(values: Iterable[float]) -> tuple[Fraction, Fraction]:
     data = [float(x) for x in values]
     if not any(data):
         return Fraction(0), Fraction(0)
-    exponent = max(math.frexp(x)[1] for x in data)
+    exponent = math.frexp(max(map(abs, data)))[1]
     scaled = [math.ldexp(x, -exponent) for x in data]
     mean = math.fsum(scaled) / len(data)
     squares, deviations = [], []
