@@ -80,7 +80,7 @@ def has_array(x: object) -> bool:
 def detached(x: Any, key: str | None) -> Any:
     """A torch tensor without its graph, dense and real. Raises TypeError for complex and meta tensors."""
     x = x.detach()
-    if x.device.type == "meta":
+    if x.is_meta:
         reject(x, key, "a tensor on the meta device holds no numbers")
     if x.is_complex():
         reject(x, key, "complex numbers have no order")
@@ -93,12 +93,18 @@ def detached(x: Any, key: str | None) -> Any:
 
 def on_device(x: Any) -> bool:
     """Whether a torch tensor lives where reading it would wait for a device."""
-    return bool(x.device.type != "cpu")
+    return not x.is_cpu
 
 
-def _from_torch(x: Any, key: str | None) -> Array:
+def to_host(x: Any, key: str | None) -> Any:
+    """A torch tensor as an ndarray that shares its memory; one on a device as a tensor without its graph."""
+    x = detached(x, key)
+    return x if on_device(x) else _from_torch(x)
+
+
+def _from_torch(x: Any) -> Array:
+    """A dense, real tensor on the CPU, without its graph, as an array."""
     torch = sys.modules["torch"]
-    x = detached(x, key).cpu()
     if x.is_neg():
         x = x.resolve_neg()
     if x.dtype == torch.bfloat16:
@@ -124,7 +130,7 @@ def as_real(x: Any, key: str | None = None) -> tuple[Array, Array | None]:
     """
     mask = None
     if is_tensor(x):
-        return _from_torch(x, key), None
+        return _from_torch(detached(x, key).cpu()), None
     if issubclass(type(x), np.ma.MaskedArray):
         mask = None if x.mask is np.ma.nomask else np.asarray(x.mask)
         array = np.asarray(x.data)
@@ -141,7 +147,7 @@ def as_real(x: Any, key: str | None = None) -> tuple[Array, Array | None]:
             reject(x, key, str(error))
     kind = array.dtype.kind
     extension_float = kind == "V" and array.dtype.names is None and array.dtype.type is not np.void
-    if kind not in "biuf" and not extension_float:
+    if kind not in "biuf" and not extension_float and array.dtype != _BFLOAT16:
         reject(array if type(x) is np.ndarray else x, key, f"its elements have dtype {array.dtype}")
     return array, mask
 

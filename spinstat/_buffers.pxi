@@ -185,43 +185,55 @@ cdef class Chunks:
         return 0
 
 
-cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
-    """Convert what NumPy can see as an array, contiguous or not."""
+cdef bint reduce_buffer(object x, Converted *out, bint *scalar, int threads) except -1:
+    """Convert what lies in memory as the kernels read it; False for anything else."""
+    cdef Py_buffer view
+    cdef spin_dtype dtype = SPIN_FLOAT64
+    cdef bint done = False
+    try:
+        PyObject_GetBuffer(x, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+    except (BufferError, ValueError, TypeError):
+        return False  # datetimes and other dtypes without a buffer format: NumPy knows better what they are
+    try:
+        if kernel_dtype(&view, &dtype):
+            spin_moments_init(&out.moments)
+            reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype, view.itemsize, threads)
+            done = True
+        scalar[0] = view.ndim == 0
+    finally:
+        PyBuffer_Release(&view)
+    return done
+
+
+cdef int reduce_blocks(object array, object mask, spin_moments *m) except -1:
+    """The moments of an ndarray of any layout and real dtype, a block at a time."""
     cdef spin_moments block
     cdef spin_tree tree
     cdef Py_buffer view
-    cdef spin_dtype dtype = SPIN_FLOAT64
-    cdef bint done = False, scalar = False
-    # Subclasses of ndarray may hide elements (masked arrays do), so they take the other way.
-    if type(x) is _ndarray or (PyObject_CheckBuffer(x) and not isinstance(x, _ndarray)):
+    spin_tree_init(&tree)
+    for values in _arrays.blocks(array, mask):
+        PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES)
         try:
-            PyObject_GetBuffer(x, &view, PyBUF_FORMAT | PyBUF_STRIDES)
-        except (BufferError, ValueError, TypeError):
-            pass  # datetimes and other dtypes without a buffer format: NumPy knows better what they are
-        else:
-            try:
-                if kernel_dtype(&view, &dtype):
-                    spin_moments_init(&out.moments)
-                    reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype,
-                                      view.itemsize, threads)
-                    done = True
-                scalar = view.ndim == 0
-            finally:
-                PyBuffer_Release(&view)
-    if not done:
+            spin_moments_init(&block)
+            reduce_contiguous(&block, view.buf, view.len // view.itemsize, SPIN_FLOAT64, view.itemsize, 1)
+        finally:
+            PyBuffer_Release(&view)
+        spin_tree_push(&tree, &block)
+    spin_moments_init(m)
+    spin_tree_fold(&tree, m)
+    return 0
+
+
+cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
+    """Convert what NumPy can see as an array, contiguous or not."""
+    cdef bint scalar = False
+    # Subclasses of ndarray may hide elements (masked arrays do), so they take the other way.
+    cdef bint plain = type(x) is _ndarray or (PyObject_CheckBuffer(x) and not isinstance(x, _ndarray))
+    if not plain or not reduce_buffer(x, out, &scalar, threads):
         array, mask = _arrays.as_real(x, key)
+        if array is x or mask is not None or not reduce_buffer(array, out, &scalar, threads):
+            reduce_blocks(array, mask, &out.moments)
         scalar = array.ndim == 0
-        spin_tree_init(&tree)
-        for values in _arrays.blocks(array, mask):
-            PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES)
-            try:
-                spin_moments_init(&block)
-                reduce_contiguous(&block, view.buf, view.len // view.itemsize, SPIN_FLOAT64, view.itemsize, 1)
-            finally:
-                PyBuffer_Release(&view)
-            spin_tree_push(&tree, &block)
-        spin_moments_init(&out.moments)
-        spin_tree_fold(&tree, &out.moments)
     out.kind = MANY
     if scalar and spin_moments_count(&out.moments) == 1:
         out.kind = SCALAR
@@ -294,11 +306,11 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads, list
             out.kind = SCALAR
             out.value = PyFloat_AsDouble(item)
             return 0
-        x = _arrays.detached(x, key)
-        if _arrays.on_device(x):
-            out.kind = DEVICE
-            return reduce_on_device(x, &out.moments, states)
-        return reduce_array(x, key, out, threads)
+        x = _arrays.to_host(x, key)
+        if type(x) is _ndarray:
+            return reduce_array(x, key, out, threads)
+        out.kind = DEVICE
+        return reduce_on_device(x, &out.moments, states)
     if not isinstance(x, _generic) and (PyObject_CheckBuffer(x) or _arrays.has_array(x)):
         out.plain = False
         return reduce_array(x, key, out, threads)

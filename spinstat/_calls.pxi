@@ -95,7 +95,7 @@ cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t n
     # All values first: where one has to be converted otherwise, or cannot be, nothing is stored here.
     for i in range(n):
         if not quick_scalar(<object>args[i], &quick[i]):
-            return store_any(store, args, nargs, names)
+            return store_one(store, args, names) if n == 1 else store_any(store, args, nargs, names)
         if not PyUnicode_CheckExact_(PyTuple_GET_ITEM(names, i)):
             return store_any(store, args, nargs, names)
     with cython.critical_section(store.lock):
@@ -112,6 +112,27 @@ cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t n
                 cells[i].filled += 1
             return Py_NewRef_(Py_None)
     return store_any(store, args, nargs, names)
+
+
+cdef PyObject *store_one(EpochStore self, PyObject *const *args, PyObject *names) except NULL:
+    """One array, tensor or list: what store_any does, without the lists that several values need."""
+    cdef object x = <object>args[0]
+    cdef str key
+    cdef list states = []
+    cdef Converted converted
+    cdef Values values
+    if not PyUnicode_CheckExact_(PyTuple_GET_ITEM(names, 0)):
+        return store_any(self, args, 0, names)
+    key = <str>PyTuple_GET_ITEM(names, 0)
+    x = convert_kept(x, key, &converted, states)
+    converted.states = len(states)
+    with cython.critical_section(self.lock):
+        values = self.slot(key).values
+        if values.foreign is None and not values.device and not states:
+            values.push_converted(x, &converted)
+            return Py_NewRef_(Py_None)
+    commit(self, [key], [x], &converted, states)
+    return Py_NewRef_(Py_None)
 
 
 cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t nargs,
@@ -147,41 +168,48 @@ cdef PyObject *store_any(EpochStore self, PyObject *const *args, Py_ssize_t narg
 cdef int store_converted(EpochStore self, list keys, list given) except -1:
     cdef Py_ssize_t n = len(keys), i
     cdef list states = []  # of tensors on devices
-    cdef list targets = [None] * n
-    cdef Values values
     cdef Converted *converted = <Converted *>PyMem_RawMalloc(n * sizeof(Converted))
     if converted == NULL:
         raise MemoryError()
     try:
         # All that may fail first: the conversion of every value, what needs memory, lists of the caller's.
-        # While it runs keys may be logged, deleted and assigned, so their values are looked up each time.
         for i in range(n):
             given[i] = convert_kept(given[i], keys[i], &converted[i], states)
             converted[i].states = len(states)
-        with cython.critical_section(self.lock):
-            for i in range(n):
-                values = self.slot(keys[i]).values.end()
-                values.make_room_on_device()
-                if values.foreign is None and converted[i].kind == SCALAR:
-                    values.make_room()
-            for i in range(n):
-                values = self.slot(keys[i]).values.end()
-                if values.foreign is not None and converted[i].kind != DEVICE:
-                    append_foreign(values, given[i], &converted[i])
-                    converted[i].kind = STORED
-            refer_to_all(self, keys, given, converted, states, targets)
-            for i in range(n):
-                values = targets[i]
-                if values is None:  # assigned while the caller's lists were appended to
-                    append_foreign(self.slot(keys[i]).values.end(), given[i], &converted[i])
-                elif converted[i].kind == SCALAR:
-                    values.push(converted[i].value)
-                elif converted[i].kind == REFERRED:
-                    spin_moments_merge(&values.folded, &converted[i].moments)
-                elif converted[i].kind == MANY:
-                    values.push_many(given[i], &converted[i].moments)
+        commit(self, keys, given, converted, states)
     finally:
         PyMem_RawFree(converted)
+    return 0
+
+
+cdef int commit(EpochStore self, list keys, list given, Converted *converted, list states) except -1:
+    """Store what one call gave, converted, or nothing of it. What fails comes first."""
+    cdef Py_ssize_t n = len(keys), i
+    cdef list targets = [None] * n
+    cdef Values values
+    with cython.critical_section(self.lock):
+        # While this runs keys may be logged, deleted and assigned, so their values are looked up each time.
+        for i in range(n):
+            values = self.slot(keys[i]).values.end()
+            values.make_room_on_device()
+            if values.foreign is None and converted[i].kind == SCALAR:
+                values.make_room()
+        for i in range(n):
+            values = self.slot(keys[i]).values.end()
+            if values.foreign is not None and converted[i].kind != DEVICE:
+                append_foreign(values, given[i], &converted[i])
+                converted[i].kind = STORED
+        refer_to_all(self, keys, given, converted, states, targets)
+        for i in range(n):
+            values = targets[i]
+            if values is None:  # assigned while the caller's lists were appended to
+                append_foreign(self.slot(keys[i]).values.end(), given[i], &converted[i])
+            elif converted[i].kind == SCALAR:
+                values.push(converted[i].value)
+            elif converted[i].kind == REFERRED:
+                spin_moments_merge(&values.folded, &converted[i].moments)
+            elif converted[i].kind == MANY:
+                values.push_many(given[i], &converted[i].moments)
     return 0
 
 
