@@ -1,5 +1,5 @@
 /* The state: one value, two states, what readers see. The bulk is in reduce.c. See moments.h for what holds. */
-#include "moments.h"
+#include "kernels.h"
 
 #include <math.h>
 

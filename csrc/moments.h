@@ -4,7 +4,8 @@
  * that would break this. Functions are total: every input has an answer, nothing allocates, nothing can fail.
  *
  * Limits: up to 2^53 values a state (beyond, counts still add but the weights in merge are rounded). The mean is right
- * for every finite input; the standard deviation for spreads from 2^-500 to 2^500, outside it is 0 or infinite.
+ * for every finite input; the standard deviation for spreads s from 2^-500 to 2^500 as long as count * s^2 is below
+ * 2^1023 (2^485 for 2^53 values); outside it is 0 or infinite.
  *
  * Sources: Welford, Technometrics 4 (1962) for one value; Chan, Golub and LeVeque, The American Statistician 37 (1983)
  * for the merge of two sets; Pebay, SAND2008-6212 (2008) for the delta form of both; Dekker, Numerische Mathematik 18

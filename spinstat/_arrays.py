@@ -59,7 +59,7 @@ def is_tensor(x: object) -> bool:
     """Whether `x` is a torch tensor."""
     torch = sys.modules.get("torch")
     tensor = getattr(torch, "Tensor", None)  # absent while torch is being imported
-    return tensor is not None and isinstance(x, tensor)
+    return isinstance(tensor, type) and isinstance(x, tensor)  # a mock of torch has no type
 
 
 def is_tensorflow(x: object) -> bool:

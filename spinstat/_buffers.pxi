@@ -18,7 +18,7 @@ cdef extern from "Python.h":
 cdef enum:
     # Below this many elements the reduction is over before another thread could have used the interpreter.
     RELEASE_GIL_FROM = 1 << 14
-    NESTING_LIMIT = 64
+    NESTING_LIMIT = 32  # of lists, each some 6 kB of the stack
     LIST_BLOCK = 4096  # numbers of a list that are reduced together: a kernel block
 
 # What a value turns out to be.
@@ -68,9 +68,10 @@ cdef inline bint is_tensor(object x) except -1:
     if _tensor is None:
         if "torch" not in _modules:
             return False
-        _tensor = getattr(_modules["torch"], "Tensor", None)  # absent while torch is being imported
-        if _tensor is None:
+        tensor = getattr(_modules["torch"], "Tensor", None)  # absent while torch is being imported
+        if not isinstance(tensor, type):  # or a mock of torch
             return False
+        _tensor = tensor
     return type(x) is _tensor or isinstance(x, _tensor)
 
 
@@ -126,11 +127,13 @@ cdef bint kernel_dtype(const Py_buffer *view, spin_dtype *dtype) noexcept:
 
 
 cdef int reduce_contiguous(spin_moments *m, const void *data, int64_t n, spin_dtype dtype,
-                           Py_ssize_t itemsize, int threads) except -1:
-    """Add n elements to m; without the GIL where that is worth while, on several threads where asked for."""
+                           Py_ssize_t itemsize, int threads, object owner) except -1:
+    """Add n elements to m; without the GIL where that is worth while, on several threads where asked for.
+    The owner keeps the elements in their place, if threads are to read on after an interrupt."""
     cdef Chunks chunks
     if threads > 1 and n > SPIN_CHUNK:
         chunks = Chunks.__new__(Chunks)
+        chunks.owner = owner
         chunks.reduce(m, data, n, dtype, itemsize, threads)
     elif n >= RELEASE_GIL_FROM:
         with nogil:
@@ -143,6 +146,7 @@ cdef int reduce_contiguous(spin_moments *m, const void *data, int64_t n, spin_dt
 cdef class Chunks:
     """A threaded reduction: fixed chunks, merged in order, so the bits do not depend on the threads."""
     cdef spin_moments *parts
+    cdef object owner
     cdef const char *data
     cdef int64_t n
     cdef int64_t count
@@ -191,13 +195,15 @@ cdef bint reduce_buffer(object x, Converted *out, bint *scalar, int threads) exc
     cdef spin_dtype dtype = SPIN_FLOAT64
     cdef bint done = False
     try:
+        if threads > 1:
+            x = PyMemoryView_FromObject(x)
         PyObject_GetBuffer(x, &view, PyBUF_FORMAT | PyBUF_STRIDES)
     except (BufferError, ValueError, TypeError):
         return False  # datetimes and other dtypes without a buffer format: NumPy knows better what they are
     try:
         if kernel_dtype(&view, &dtype):
             spin_moments_init(&out.moments)
-            reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype, view.itemsize, threads)
+            reduce_contiguous(&out.moments, view.buf, view.len // view.itemsize, dtype, view.itemsize, threads, x)
             done = True
         scalar[0] = view.ndim == 0
     finally:
@@ -215,7 +221,7 @@ cdef int reduce_blocks(object array, object mask, spin_moments *m) except -1:
         PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES)
         try:
             spin_moments_init(&block)
-            reduce_contiguous(&block, view.buf, view.len // view.itemsize, SPIN_FLOAT64, view.itemsize, 1)
+            reduce_contiguous(&block, view.buf, view.len // view.itemsize, SPIN_FLOAT64, view.itemsize, 1, None)
         finally:
             PyBuffer_Release(&view)
         spin_tree_push(&tree, &block)
@@ -237,7 +243,7 @@ cdef int reduce_array(object x, str key, Converted *out, int threads) except -1:
     out.kind = MANY
     if scalar and spin_moments_count(&out.moments) == 1:
         out.kind = SCALAR
-        out.value = spin_moments_mean(&out.moments)
+        out.value = spin_moments_min(&out.moments)  # keeps the sign of a zero, as its mean does not
     return 0
 
 
@@ -245,15 +251,16 @@ cdef int reduce_sequence(object x, str key, Converted *out, int depth, list stat
     """Convert a list or another sequence: the elements of its elements, whatever their shapes."""
     cdef double[64] few
     cdef double *pending = few
-    cdef Py_ssize_t room = 64, filled = 0
+    cdef Py_ssize_t room = 64, filled = 0, n
     cdef Converted element
     cdef spin_tree tree
     cdef spin_moments block
     cdef bint plain = True
     if depth >= NESTING_LIMIT:
         _arrays.reject(x, key, f"it is nested more than {NESTING_LIMIT} deep")
-    if len(x) > room:
-        room = min(<Py_ssize_t>len(x), <Py_ssize_t>LIST_BLOCK)
+    n = len(x)  # once: a sequence of the caller's may say something else the next time
+    if n > room:
+        room = min(n, <Py_ssize_t>LIST_BLOCK)
         pending = <double *>PyMem_RawMalloc(room * sizeof(double))
         if pending == NULL:
             raise MemoryError()
@@ -330,11 +337,18 @@ cdef int convert(object x, str key, Converted *out, int depth, int threads, list
     return 0
 
 
-cdef void set_state(spin_moments *m, object parts):
-    """The state that spinstat._arrays packed on a device."""
+cdef int set_state(spin_moments *m, object parts) except -1:
+    """The state that spinstat._arrays packed on a device, or a pickle holds. Raises ValueError for another number of
+    parts."""
+    if len(parts) != 9:
+        raise ValueError(f"a state has 9 parts, not {len(parts)}")
     m.count, m.mean, m.mean_low, m.m2 = <int64_t>parts[0], parts[1], parts[2], parts[3]
+    if m.mean_low != 0.0:  # of a device whose numbers are float32, more than a float64 can lack
+        m.mean += m.mean_low
+        m.mean_low = <double>parts[2] - (m.mean - <double>parts[1])
     m.min, m.max = parts[4], parts[5]
     m.nan_count, m.posinf_count, m.neginf_count = <int64_t>parts[6], <int64_t>parts[7], <int64_t>parts[8]
+    return 0
 
 
 cdef int reduce_on_device(object x, spin_moments *m, list states) except -1:

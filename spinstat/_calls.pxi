@@ -69,7 +69,7 @@ cdef PyObject *store_fast(PyObject *self, PyObject *const *args, Py_ssize_t narg
             n = PyTuple_GET_SIZE(names)
             for i in range(n):
                 to = cells[i]
-                if to.filled == to.capacity or not in_place(args[i]):
+                if to.filled >= to.capacity or not in_place(args[i]):
                     break
             else:
                 for i in range(n):
@@ -104,7 +104,7 @@ cdef PyObject *store_scalars(PyObject *self, PyObject *const *args, Py_ssize_t n
             known = store.names_of(names)
             cells = known.cells
         for i in range(n):
-            if cells[i].filled == cells[i].capacity:
+            if cells[i].filled >= cells[i].capacity:
                 break
         else:
             for i in range(n):
@@ -186,6 +186,7 @@ cdef int commit(EpochStore self, list keys, list given, Converted *converted, li
     """Store what one call gave, converted, or nothing of it. What fails comes first."""
     cdef Py_ssize_t n = len(keys), i
     cdef list targets = [None] * n
+    cdef bint foreign = False
     cdef Values values
     with cython.critical_section(self.lock):
         # While this runs keys may be logged, deleted and assigned, so their values are looked up each time.
@@ -194,16 +195,15 @@ cdef int commit(EpochStore self, list keys, list given, Converted *converted, li
             values.make_room_on_device()
             if values.foreign is None and converted[i].kind == SCALAR:
                 values.make_room()
-        for i in range(n):
-            values = self.slot(keys[i]).values.end()
-            if values.foreign is not None and converted[i].kind != DEVICE:
-                append_foreign(values, given[i], &converted[i])
-                converted[i].kind = STORED
+            foreign = foreign or values.foreign is not None
+        if foreign:
+            append_all_foreign(self, keys, given, converted)
         refer_to_all(self, keys, given, converted, states, targets)
         for i in range(n):
             values = targets[i]
             if values is None:  # assigned while the caller's lists were appended to
-                append_foreign(self.slot(keys[i]).values.end(), given[i], &converted[i])
+                x = lasting(given[i], &converted[i])
+                append_foreign(self.slot(keys[i]).values.end(), x)
             elif converted[i].kind == SCALAR:
                 values.push(converted[i].value)
             elif converted[i].kind == REFERRED:
@@ -258,19 +258,50 @@ cdef bint after_scalar(list targets, const Converted *converted, Py_ssize_t i):
 cdef tuple _lasting = (int, float, np.generic, np.ndarray)  # what stays the number that it is
 
 
-cdef int append_foreign(Values values, object x, const Converted *value) except -1:
-    """Append to what the caller assigned. Its statistics are taken at the log: so of arrays copies, and of
-    objects that are read as numbers the number, as they may be another one by then."""
+cdef object lasting(object x, const Converted *value):
+    """What is appended to a list of the caller's. Its statistics are taken at the log: so of arrays copies, and
+    of objects that are read as numbers the number, as they may be another one by then."""
+    if value.kind == SCALAR and not isinstance(x, _lasting) and not is_tensor(x):
+        return value.value
+    return _arrays.snapshot(x)
+
+
+cdef int append_foreign(Values values, object x) except -1:
+    """Append to what the caller assigned, which becomes a list where it is a sequence that cannot grow."""
     cdef object foreign = values.foreign
     cdef list own
-    if value.kind == SCALAR and not isinstance(x, _lasting) and not is_tensor(x):
-        x = value.value
     if not hasattr(foreign, "append"):
         own = list(foreign)
         if values.foreign is foreign:
             values.foreign = own
         foreign = values.foreign
-    foreign.append(_arrays.snapshot(x))
+    foreign.append(x)
+    return 0
+
+
+cdef int append_all_foreign(EpochStore self, list keys, list given, Converted *converted) except -1:
+    """Append to the lists that are the caller's what goes there, or nothing to any."""
+    cdef Py_ssize_t n = len(keys), i
+    cdef list appended = []
+    cdef Values values
+    # Before any list is looked up: a copy of an array runs code, in which a key may be logged, and what was
+    # appended to its list after that would be lost.
+    cdef list final = [lasting(given[i], &converted[i]) for i in range(n)]
+    for i in range(n):
+        values = self.slot(keys[i]).values.end()
+        if values.foreign is not None and converted[i].kind != DEVICE:
+            try:
+                append_foreign(values, final[i])
+            except BaseException as error:
+                for _, foreign, x in reversed(appended):
+                    if type(foreign) is list and foreign and foreign[len(foreign) - 1] is x:
+                        foreign.pop()
+                if isinstance(error, Exception):
+                    _arrays.name_key(error, given[i], keys[i])
+                raise
+            appended.append((i, values.foreign, final[i]))
+    for at, _, _ in appended:
+        converted[<Py_ssize_t>at].kind = STORED
     return 0
 
 

@@ -23,6 +23,14 @@ cdef object moments_of(spin_moments *m):
     return new
 
 
+cdef spin_moments state_of(Moments moments):
+    """A copy of the state, whole even while another thread adds to it."""
+    cdef spin_moments m
+    with cython.critical_section(moments):
+        m = moments.m
+    return m
+
+
 @cython.final
 cdef class Moments:
     """Count, mean, standard deviation, min and max of a stream of numbers, in float64.
@@ -88,19 +96,17 @@ cdef class Moments:
 
     def merge(self, Moments other not None):
         """Add all that `other` has seen. Raises TypeError where it is no Moments."""
-        cdef spin_moments copy
-        with cython.critical_section(other):
-            copy = other.m
+        cdef spin_moments copy = state_of(other)
         with cython.critical_section(self):
             spin_moments_merge(&self.m, &copy)
 
     def __add__(self, other):
-        cdef spin_moments sum
+        cdef spin_moments a, b
         if type(self) is not Moments or type(other) is not Moments:
             return NotImplemented
-        sum = (<Moments>self).m
-        spin_moments_merge(&sum, &(<Moments>other).m)
-        return moments_of(&sum)
+        a, b = state_of(self), state_of(other)
+        spin_moments_merge(&a, &b)
+        return moments_of(&a)
 
     def __iadd__(self, other):
         if type(other) is not Moments:
@@ -109,11 +115,10 @@ cdef class Moments:
         return self
 
     def __eq__(self, other):
-        cdef spin_moments *a
-        cdef spin_moments *b
+        cdef spin_moments a, b
         if type(self) is not Moments or type(other) is not Moments:
             return NotImplemented
-        a, b = &(<Moments>self).m, &(<Moments>other).m
+        a, b = state_of(self), state_of(other)
         return (
             a.count == b.count and a.mean == b.mean and a.mean_low == b.mean_low and a.m2 == b.m2
             and a.min == b.min and a.max == b.max
@@ -122,16 +127,17 @@ cdef class Moments:
 
     def copy(self):
         """An independent copy."""
-        return moments_of(&self.m)
+        cdef spin_moments m = state_of(self)
+        return moments_of(&m)
 
     def __copy__(self):
-        return moments_of(&self.m)
+        return self.copy()
 
     def __deepcopy__(self, memo):
-        return moments_of(&self.m)
+        return self.copy()
 
     def __reduce__(self):
-        cdef spin_moments *m = &self.m
+        cdef spin_moments m = state_of(self)
         return _restore, (
             m.count, m.mean, m.mean_low, m.m2, m.min, m.max, m.nan_count, m.posinf_count, m.neginf_count,
         )
@@ -146,7 +152,8 @@ cdef class Moments:
 
     def to_bytes(self):
         """The state as its 72 bytes in memory, for machines of one kind."""
-        return (<const char *>&self.m)[:sizeof(spin_moments)]
+        cdef spin_moments m = state_of(self)
+        return (<const char *>&m)[:sizeof(spin_moments)]
 
     @staticmethod
     def from_bytes(const unsigned char[::1] data not None):
@@ -160,12 +167,14 @@ cdef class Moments:
     @property
     def count(self):
         """How many values were seen, non-finite ones included."""
-        return spin_moments_count(&self.m)
+        cdef spin_moments m = state_of(self)
+        return spin_moments_count(&m)
 
     @property
     def mean(self):
         """The mean."""
-        return spin_moments_mean(&self.m)
+        cdef spin_moments m = state_of(self)
+        return spin_moments_mean(&m)
 
     @property
     def m2(self):
@@ -175,12 +184,14 @@ cdef class Moments:
     @property
     def min(self):
         """The least value."""
-        return spin_moments_min(&self.m)
+        cdef spin_moments m = state_of(self)
+        return spin_moments_min(&m)
 
     @property
     def max(self):
         """The greatest value."""
-        return spin_moments_max(&self.m)
+        cdef spin_moments m = state_of(self)
+        return spin_moments_max(&m)
 
     @property
     def nan_count(self):
@@ -199,11 +210,13 @@ cdef class Moments:
 
     def variance(self, double ddof=0.0):
         """The variance with divisor count - ddof; NaN where that is not positive."""
-        return spin_moments_variance(&self.m, ddof)
+        cdef spin_moments m = state_of(self)
+        return spin_moments_variance(&m, ddof)
 
     def std(self, double ddof=0.0):
         """The standard deviation with divisor count - ddof: of one value 0.0, of equal values 0.0 exactly."""
-        return spin_moments_std(&self.m, ddof)
+        cdef spin_moments m = state_of(self)
+        return spin_moments_std(&m, ddof)
 
 
 def _restore(*parts):

@@ -200,9 +200,12 @@ cdef class Message:
             logger, row, purpose: what the call is: number of the logger, number of the row, what it is done for.
             rank: the rank that sends.
         """
-        cdef Py_ssize_t keys = min(len(items) - start, <Py_ssize_t>SPIN_ROUND_KEYS), i
+        cdef Py_ssize_t keys, i
         cdef int64_t place[3]
         cdef uint64_t call, hash, all_hashes
+        if not 0 <= start <= len(items):
+            raise ValueError(f"a call with {len(items)} keys has no round that begins with key {start}")
+        keys = min(len(items) - start, <Py_ssize_t>SPIN_ROUND_KEYS)
         place[0], place[1], place[2] = logger, row, start
         call = hash_text(spin_hash(0, place, sizeof(place)), purpose)
         all_hashes = call

@@ -293,9 +293,10 @@ cdef class EpochStore:
         """Delete `key`. Raises KeyError where it is not known."""
         cdef dict slots
         with cython.critical_section(self.lock):
-            self.forget_sites()
             slots = self.slots
-            del slots[key]
+            gone = slots.pop(key)  # first, as it may run an __eq__ of the key's, which may store
+            self.forget_sites()
+        del gone
 
     def _knows(self, key):
         """Whether `key` was stored or assigned, and not deleted since."""
@@ -307,11 +308,12 @@ cdef class EpochStore:
     def _counts(self):
         """How much is stored under each key that has something: numbers that change when more is stored.
         Waits for no device, and does not look into what the caller assigned."""
-        cdef dict slots = self.slots, counts = {}
+        cdef dict slots, counts = {}
         cdef StoredValues values
         cdef Slot slot
         cdef Py_ssize_t count
         with cython.critical_section(self.lock):
+            slots = self.slots
             for key, slot in list(slots.items()):
                 values = slot.values
                 count = slot.tail.cells.filled + spin_moments_count(&values.folded)
@@ -356,8 +358,8 @@ cdef class EpochStore:
         for key, values in dict(mapping).items():
             new._assign(key, values)
         with cython.critical_section(self.lock):
-            self.forget_sites()
             self.slots, new.slots = new.slots, self.slots
+            self.forget_sites()
 
 
 cdef object as_sequence(object values, object key):

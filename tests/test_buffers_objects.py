@@ -7,6 +7,8 @@ import ctypes
 import decimal
 import fractions
 import math
+import subprocess
+import sys
 from collections import UserList, deque
 from typing import Any
 
@@ -193,3 +195,36 @@ def test_b7_b8_b10_what_is_no_real_number_is_a_type_error_that_tells_what_it_is(
         with pytest.raises(TypeError):
             Moments(x)
     assert m == Moments([1.0, 2.0])
+
+
+class Shrinking(list[float]):
+    """A list whose length is less each time that somebody asks, as where a thread empties it."""
+
+    length = 5000
+
+    def __len__(self) -> int:
+        self.length = self.length // 100
+        return self.length * 100
+
+
+def test_a_length_that_changes_while_a_list_is_read_does_no_harm() -> None:
+    m = moments(Shrinking([2.0] * 5000))
+    assert (m.count, m.mean, m.std()) == (5000, 2.0, 0.0)
+
+
+def test_lists_are_read_to_31_levels_and_refused_beyond() -> None:
+    deep: list[Any] = [1.0]
+    for _ in range(30):
+        deep = [deep]
+    assert moments(deep).mean == 1.0
+    with pytest.raises(TypeError, match="nested more than 32 deep"):
+        moments([[deep]])
+
+
+def test_a_mock_in_the_place_of_torch_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = (
+        "import sys, decimal; from unittest.mock import MagicMock; sys.modules['torch'] = MagicMock();"
+        "from spinstat import moments; print(moments(decimal.Decimal('1.5')).mean, moments(range(3)).count)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "1.5 3\n"

@@ -440,3 +440,10 @@ def test_buffers_that_are_no_equal_numbers_of_rows_are_refused() -> None:
             merge_rows(bytes(lower), bytearray(higher))
     with pytest.raises(BufferError):
         merge_rows(bytes(ROW_SIZE), bytes(ROW_SIZE))
+
+
+@pytest.mark.parametrize("start", [-3, -1, 3, 70])
+def test_a_message_is_not_packed_from_beyond_its_keys(start: int) -> None:
+    items = [("A", Moments([1.0])), ("B", Moments([2.0]))]
+    with pytest.raises(ValueError, match="no round"):
+        Message().pack(items, start, 0, 0, "row", 0)

@@ -264,3 +264,19 @@ def test_data_is_not_kept() -> None:
     assert sys.getrefcount(x) == before
     x[:] = 7
     assert m.mean == 1.0
+
+
+def test_a_pickle_with_another_number_of_parts_is_refused() -> None:
+    restore, parts = Moments([1.0, 2.0]).__reduce__()  # type: ignore[misc]
+    assert restore(*parts) == Moments([1.0, 2.0])
+    for wrong in ((), parts[:-1], (*parts, 0)):
+        with pytest.raises(ValueError, match="9 parts"):
+            restore(*wrong)
+
+
+def test_a_mean_whose_rest_is_no_rounding_error_is_shown_whole() -> None:
+    """As a device gives it that has float32 alone."""
+    restore, _ = Moments().__reduce__()  # type: ignore[misc]
+    m = restore(4, 171.25, 2.0**-20, 1.0, 170.0, 172.0, 0, 0, 0)
+    assert m.mean == 171.25 + 2.0**-20
+    assert (m + m).mean == m.mean

@@ -80,3 +80,31 @@ def test_a_large_buffer_is_reduced_without_the_gil() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert order[-2:] == ["other", "reduced"]
+
+
+def test_threads_that_go_on_after_an_interrupt_have_the_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two interrupts ends the wait for the threads, which read on."""
+    running = []
+
+    class Interrupted:
+        """A pool whose threads are still at work when the wait for them is interrupted."""
+
+        def __init__(self, threads: int) -> None: ...
+
+        def __enter__(self) -> Interrupted:
+            return self
+
+        def submit(self, work: object, first: int) -> None:
+            running.append(work)
+            raise KeyboardInterrupt
+
+        def __exit__(self, *error: object) -> None: ...
+
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", Interrupted)
+    memory = bytearray(8 * 2 * CHUNK)
+    with pytest.raises(KeyboardInterrupt):
+        moments(memoryview(memory).cast("d"), threads=2)
+    with pytest.raises(BufferError):
+        memory.clear()  # would free what the threads read
+    running.clear()
+    memory.clear()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import enum
 import functools
 import gc
 import inspect
+import math
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -287,3 +289,20 @@ def test_a_subclass_that_never_calls_init_can_store() -> None:
     store = Bare("x")
     store.store(A=1.0)
     assert store.epoch_dict == {"A": [1.0]} and store.keep_values
+
+
+def test_a_list_of_the_callers_that_refuses_leaves_the_others_as_they_were(logger: EpochLogger) -> None:
+    first: list[float] = [1.0]
+    whole = array.array("i", [1])
+    logger.epoch_dict["First"], logger.epoch_dict["Whole"] = first, whole
+    with pytest.raises(TypeError, match="Whole"):
+        logger.store(First=2.0, Whole=1.5)
+    assert first == [1.0] and whole.tolist() == [1]
+    logger.store(First=2.0, Whole=3)
+    assert first == [1.0, 2.0] and whole.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("x", [np.array(-0.0), np.float32(-0.0), -0.0])
+def test_the_sign_of_a_zero_is_kept(x: object, logger: EpochLogger) -> None:
+    logger.store(X=x)
+    assert math.copysign(1.0, logger.epoch_dict["X"][0]) == -1.0

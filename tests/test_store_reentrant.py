@@ -268,3 +268,50 @@ def test_stores_from_a_signal_like_interruption_and_from_a_thread_within_a_conve
         store.store(A=2.0, B=Runs(in_a_thread))
     assert_holds(store, "A", [1.0] * 2000 + [2.0] * 20)
     assert sys.getrefcount(store) < 10
+
+
+class LoggedWhenCopied(np.ndarray):
+    """An array whose copying logs its key, as another thread may at that moment."""
+
+    store: EpochStore
+
+    def copy(self, order: Any = "C") -> np.ndarray:  # type: ignore[override]
+        self.store._take("X")
+        return np.asarray(self).copy()
+
+
+def test_what_is_stored_while_a_list_of_the_callers_is_logged_counts_next_time() -> None:
+    store = EpochStore()
+    store._assign("X", [1.0])
+    array = np.array([2.0, 3.0]).view(LoggedWhenCopied)
+    array.store = store
+    store.store(X=array)
+    assert store._take("X").count == 2
+
+
+class Key(str):
+    """A key whose comparison runs something first."""
+
+    first: Callable[[], Any] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if self.first:
+            self.first()
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_what_is_stored_while_a_key_is_deleted_is_not_lost() -> None:
+    store = EpochStore()
+
+    def one(x: float) -> None:
+        store.store(X=x)
+
+    one(0.0)
+    key = Key("X")
+    key.first = lambda: one(1.0)
+    store._forget(key)
+    for x in (2.0, 3.0):
+        one(x)
+    assert store._take("X").count == 2
