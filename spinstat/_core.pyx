@@ -14,13 +14,13 @@ import sys
 
 cimport cython
 from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
+    PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
-from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_Check
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
+from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset, strlen

@@ -12,6 +12,8 @@ cdef int add(spin_moments *m, object x, str key, int threads) except -1:
 
 
 cdef int check_threads(object threads) except -1:
+    if threads is 1:
+        return 1
     if isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1:
         raise ValueError(f"threads must be a whole number from 1 up, not {threads!r}")
     return min(<object>threads, 1024)
@@ -88,7 +90,12 @@ cdef class Moments:
             ValueError: for threads below 1.
         """
         cdef spin_moments new
+        cdef double value = 0.0
         cdef int n = check_threads(threads)
+        if quick_scalar(x, &value):
+            with cython.critical_section(self):
+                spin_moments_update(&self.m, value)
+            return
         spin_moments_init(&new)
         add(&new, x, None, n)
         with cython.critical_section(self):
@@ -156,12 +163,18 @@ cdef class Moments:
         return (<const char *>&m)[:sizeof(spin_moments)]
 
     @staticmethod
-    def from_bytes(const unsigned char[::1] data not None):
-        """The Moments whose `to_bytes` this is. Raises ValueError for any other number of bytes."""
+    def from_bytes(data not None):
+        """The Moments whose `to_bytes` this is. Raises ValueError for any other number of bytes, and TypeError for
+        what has none."""
         cdef Moments new = Moments.__new__(Moments)
-        if data.shape[0] != sizeof(spin_moments):
-            raise ValueError(f"a state has {sizeof(spin_moments)} bytes, not {data.shape[0]}")
-        memcpy(&new.m, &data[0], sizeof(spin_moments))
+        cdef Py_buffer view
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            if view.len != sizeof(spin_moments):
+                raise ValueError(f"a state has {sizeof(spin_moments)} bytes, not {view.len}")
+            memcpy(&new.m, view.buf, sizeof(spin_moments))
+        finally:
+            PyBuffer_Release(&view)
         return new
 
     @property
@@ -245,5 +258,5 @@ def moments(x, threads=1):
         Moments(count=10000, mean=1000000000.0, std=0.0, min=1000000000.0, max=1000000000.0)
     """
     cdef Moments new = Moments.__new__(Moments)
-    add(&new.m, x, None, 1 if threads is 1 else check_threads(threads))
+    add(&new.m, x, None, check_threads(threads))
     return new

@@ -1,7 +1,7 @@
 # Rows of messages between ranks: packed from Moments, merged by whatever reduces them, unpacked again. The protocol
 # that uses them is exchange.py; what a row is and how two become one stands in csrc/rows.h. Included by _core.pyx.
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, uint64_t
