@@ -8,6 +8,8 @@
 # make warnings asan valgrind tsan machines
 #              the C and Cython with warnings as errors; the tests with a sanitized extension; csrc under memcheck, its
 #              threads under ThreadSanitizer, and on other machines: s390x and aarch64 (QEMU), Windows (Wine)
+# make freethreaded
+#              the tests of the store path and threads on CPython 3.13t, which is built first (FREETHREADED names one)
 # make fuzz    fuzz-c: libFuzzer over csrc; fuzz-py: atheris over the readers, buffers and store. From fixed seeds, with
 #              FUZZ_C_RUNS and FUZZ_RUNS inputs each
 # make coverage
@@ -32,7 +34,7 @@ BENCH := .venv-bench
 export PATH := $(BIN):$(PATH)
 
 .PHONY: demo test bench types docs wheel clean
-.PHONY: warnings asan valgrind tsan machines fuzz fuzz-c fuzz-py coverage
+.PHONY: warnings asan valgrind tsan machines freethreaded fuzz fuzz-c fuzz-py coverage
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.built
@@ -59,7 +61,7 @@ wheel:
 warnings asan: $(VENV)/.tested-with
 	PYTHON=$(BIN)/python .ci/$@
 
-valgrind tsan machines fuzz-c:
+valgrind tsan machines freethreaded fuzz-c:
 	.ci/$@
 
 fuzz: fuzz-c fuzz-py
