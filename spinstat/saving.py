@@ -128,8 +128,9 @@ class StateSaver:
         the models are. A pickle is read, which runs whatever code it holds.
 
         Returns:
-            What save_state was given, less what could not be pickled. None where there is nothing to go on
-            from, and without resume=True: the run begins.
+            What save_state was given. Where no checkpoint has all of it, what could be saved, with a warning
+            that names what is missing; one that has all of it comes first, even where it is older. None where
+            there is nothing to go on from, and without resume=True: the run begins.
 
         Raises:
             ImportError: the state needs a class that is not there; says which, and the ways out.
@@ -151,7 +152,7 @@ class StateSaver:
             if self._is_root:
                 self._get_savers().note_start()
             return None
-        if not self._saved.point.whole and self._comm.size * self._saved.point.resume.size > 1:
+        if not self._saved.point.complete and self._comm.size * self._saved.point.resume.size > 1:
             warn(
                 f"the checkpoint in {self._folder} has no state of each of the {self._comm.size} ranks; all "
                 "go on with that of rank 0, the others with their random generators as they are"

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,19 @@ def train(output_dir: str, epochs: range, rewards: dict[int, float] | None = Non
         logger.log_tabular("EpRet")
         logger.dump_tabular()
     logger.close()
+
+
+def test_a_checkpoint_without_an_entry_deletes_no_whole_one(output_dir: str) -> None:
+    logger = EpochLogger(output_dir, quiet=True, keep_last=2)
+    for epoch in range(6):
+        logger.log_tabular("Epoch", epoch)
+        logger.dump_tabular()
+        state = {"epoch": epoch, "agent": threading.Lock() if epoch in (2, 3, 4) else None}
+        with warnings.catch_warnings(record=True):
+            logger.save_state(state, epoch)
+        if epoch == 4:
+            assert saved(output_dir) == [0, 1, 3, 4]
+    assert saved(output_dir) == [1, 4, 5]
 
 
 def test_all_numbered_checkpoints_are_kept_without_a_rule(output_dir: str) -> None:

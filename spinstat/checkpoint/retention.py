@@ -33,13 +33,19 @@ class Retention:
     def superfluous(self, records: Sequence[Record], since: int = 0, resumable: int = 1) -> list[Record]:
         """The records that may go: replaced by newer ones, or numbered and kept by no rule.
 
-        The newest stays in any case, and so do the newest ones that a run can resume from.
+        The newest stays in any case, and so do the newest ones that a run can resume from. What would stay
+        if only the whole ones were there stays, too: one that something is missing of replaces none of them.
 
         Args:
             records: all, oldest first.
             since: the first generation of this run: the numbered checkpoints of earlier ones stay.
             resumable: how many that a run can resume from must stay.
         """
+        whole = [record for record in records if not record.missing]
+        kept = self._kept(records, since, resumable) | self._kept(whole, since, resumable)
+        return [record for record in records if record.number not in kept]
+
+    def _kept(self, records: Sequence[Record], since: int, resumable: int) -> set[int]:
         newest = {name: record.number for record in records for name in record.plain_names()}
         current = [record for record in records if record.number in newest.values()]
         kept = {record.number for record in records[-1:]}
@@ -47,8 +53,7 @@ class Retention:
         kept |= {record.number for record in current if not record.itr}
         numbered = [record for record in current if record.itr]
         kept |= {record.number for record in numbered if record.number < since}
-        kept |= self._kept_by_rules([record for record in numbered if record.number >= since])
-        return [record for record in records if record.number not in kept]
+        return kept | self._kept_by_rules([record for record in numbered if record.number >= since])
 
     def _kept_by_rules(self, numbered: Sequence[Record]) -> set[int]:
         if self._keep_last is None and self._keep_every is None and self.keep_best is None:

@@ -56,10 +56,12 @@ class _Saving(NamedTuple):
         """Run what adds a file to the draft; what it raises is told at the end, and the rest is saved."""
         try:
             write()
+            return
         except OSError as error:
             self.problems.append(f"could not write {name}: {error.strerror or error}; {UNCHANGED}")
         except Exception as error:  # objects and frameworks raise what they like when they are pickled
             self.problems.append(f"could not save {name}: {describe(error)}; {UNCHANGED}")
+        self.draft.record.missing.append(name)
 
 
 class Savers:
@@ -140,14 +142,18 @@ class Savers:
         name = plain_names(suffix)[0]
         private = not self._is_root
         own_name = VARS if private else name
+        lost = saving.draft.record.missing
         try:
             missing = saving.draft.add(own_name, VARS, lambda file: dump_state(state, file), private)
         except OSError as error:
             saving.problems.append(f"could not write {name}: {error.strerror or error}; {UNCHANGED}")
+            lost.append(name)
             return
         except Exception as error:
             saving.problems.append(f"could not pickle state_dict. {describe(error)}; {name}: {UNCHANGED}")
+            lost.append(name)
             return
+        lost += [f"{key!r} of {name}" for key in missing]
         if missing:
             keys = ", ".join(map(repr, missing))
             reasons = "; ".join(missing.values())
