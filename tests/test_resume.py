@@ -394,11 +394,21 @@ def test_all_ranks_go_on_from_the_newest_checkpoint_that_is_whole_on_each(output
     for epoch in range(2):
         for rank, logger in enumerate(loggers):
             logger.log_tabular("Epoch", epoch)
-            state = {"epoch": epoch, "other": threading.Lock() if epoch and rank else None}
-            logger.save_state(state)
+            if epoch and rank:
+                with pytest.warns(UserWarning, match="rank 1: .*'other'"):
+                    logger.save_state({"epoch": epoch, "other": threading.Lock()})
+            else:
+                logger.save_state({"epoch": epoch, "other": None})
             logger.dump_tabular()
     for logger in ranks(output_dir, 2, resume=True):
         assert logger.load_state() == {"epoch": 0, "other": None}
+
+
+def test_what_another_rank_than_0_could_not_save_is_told(output_dir: str) -> None:
+    loggers = [Logger(output_dir, comm=Rank(rank, 2)) for rank in range(2)]
+    loggers[0].save_state({"epoch": 0})
+    with pytest.warns(UserWarning, match="^rank 1: Warning: could not pickle state_dict.*'agent'"):
+        loggers[1].save_state({"epoch": 0, "agent": threading.Lock()})
 
 
 def test_a_rank_that_has_no_folder_saves_nothing() -> None:
