@@ -404,6 +404,23 @@ def test_all_ranks_go_on_from_the_newest_checkpoint_that_is_whole_on_each(output
         assert logger.load_state() == {"epoch": 0, "other": None}
 
 
+@pytest.mark.parametrize("itr", [None, 1])
+@pytest.mark.parametrize("last", [2, 1])
+def test_a_save_of_rank_0_alone_does_not_part_it_from_the_others(
+    output_dir: str, itr: int | None, last: int
+) -> None:
+    loggers = ranks(output_dir, 2, resume=False)
+    for epoch in range(3):
+        epoch_on(loggers, epoch, [0, 1] if epoch <= last else [0])
+        if epoch == 1:
+            loggers[0].save_state({"epoch": epoch, "rank": 0}, itr)  # the best so far
+    loggers = ranks(output_dir, 2, resume=True)
+    assert [logger.load_state() for logger in loggers] == [{"epoch": last, "rank": rank} for rank in (0, 1)]
+    epoch_on(loggers, last + 1, [0, 1])
+    loggers = ranks(output_dir, 2, resume=True)
+    assert [logger.load_state()["epoch"] for logger in loggers] == [last + 1] * 2
+
+
 def test_what_another_rank_than_0_could_not_save_is_told(output_dir: str) -> None:
     loggers = [Logger(output_dir, comm=Rank(rank, 2)) for rank in range(2)]
     loggers[0].save_state({"epoch": 0})

@@ -43,14 +43,15 @@ class Resume:
         rows: how many were dumped when it counts as taken.
         lines: of the file of rows then, headers included; None where there is no such file to cut.
         columns: their names then.
-        serial: how many times the run had called save_state; the same on all ranks for what belongs together.
+        turn: how many checkpoints of the same number in the names had been begun before for the same row. It
+            is the same on all ranks for what belongs together, also where rank 0 has saved more than that.
         size: the number of ranks.
     """
 
     rows: int
     lines: int | None
     columns: list[str]
-    serial: int
+    turn: int
     size: int
 
     @classmethod
@@ -61,7 +62,7 @@ class Resume:
             rows=count(fields["rows"]),
             lines=None if lines is None else count(lines),
             columns=[str(column) for column in fields["columns"]],
-            serial=int(fields["serial"]),
+            turn=int(fields.get("turn", 0)),
             size=int(fields["size"]),
         )
 

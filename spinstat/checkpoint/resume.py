@@ -85,12 +85,12 @@ def open_run(root: str, rank: int, size: int, file: str, resume: bool) -> tuple[
     point = find_point(root, rank, size)
     start = read_start(shelf_of(root, 0))
     if point is None:
-        _forget_later(shelf, -1, None)
+        _forget_later(shelf, None, None)
     else:
         where = point.resume
         if rank == 0:
             _tell_left_out(shelf, point)
-        _forget_later(shelf, where.serial, point.main.number if rank == 0 else None)
+        _forget_later(shelf, where, point.part.number if point.complete or rank == 0 else None)
         start = None if where.lines is None else Start(0, where.lines, where.columns)
     if rank == 0:
         _restore_names(shelf)
@@ -167,10 +167,8 @@ def _resumable(shelf: Shelf) -> Iterator[Record]:
 
 def _part_of(main: Record, shelf: Shelf) -> Record | None:
     """What another rank has saved at the same time as rank 0."""
-    assert main.resume is not None
-    same = (main.resume.serial, main.resume.rows, main.resume.size)
     for record in _resumable(shelf):
-        if record.resume and (record.resume.serial, record.resume.rows, record.resume.size) == same:
+        if _place(record) == _place(main):
             return record
     return None
 
@@ -190,18 +188,30 @@ def _names(missing: Sequence[str]) -> str:
     return ", ".join(printable(name) for name in missing)
 
 
-def _forget_later(shelf: Shelf, serial: int, number: int | None) -> None:
+def _place(record: Record) -> tuple[str, int, int, int] | None:
+    """What is the same on all ranks for the checkpoints that belong together."""
+    where = record.resume
+    return None if where is None else (record.itr, where.rows, where.turn, where.size)
+
+
+def _forget_later(shelf: Shelf, where: Resume | None, number: int | None) -> None:
     """Make sure that nobody goes on from what was saved after a point, now that the run goes on from there.
 
     Args:
         shelf: of the rank that does this.
-        serial: of the point; -1 for none.
-        number: of the generation, on rank 0.
+        where: the point; None for none.
+        number: of this rank's generation of it; None where it has none.
     """
     for record in reversed(shelf.records()):
         if record.resume is None:
             continue
-        if record.resume.serial > serial or (number is not None and record.number > number):
+        if where is None:
+            later = True
+        elif number is not None:
+            later = record.number > number
+        else:
+            later = (record.resume.rows, record.resume.turn) > (where.rows, where.turn)
+        if later:
             record.resume = None
             write_record(shelf.folder, record)
 

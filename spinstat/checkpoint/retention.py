@@ -39,7 +39,7 @@ class Retention:
         Args:
             records: all, oldest first.
             since: the first generation of this run: the numbered checkpoints of earlier ones stay.
-            resumable: how many that a run can resume from must stay.
+            resumable: of how many rows those that a run can resume from must stay, and as many of each.
         """
         whole = [record for record in records if not record.missing]
         kept = self._kept(records, since, resumable) | self._kept(whole, since, resumable)
@@ -49,7 +49,7 @@ class Retention:
         newest = {name: record.number for record in records for name in record.plain_names()}
         current = [record for record in records if record.number in newest.values()]
         kept = {record.number for record in records[-1:]}
-        kept |= {record.number for record in [record for record in records if record.resume][-resumable:]}
+        kept |= _resumable(records, resumable)
         kept |= {record.number for record in current if not record.itr}
         numbered = [record for record in current if record.itr]
         kept |= {record.number for record in numbered if record.number < since}
@@ -71,3 +71,12 @@ class Retention:
     def _value(self, record: Record) -> float:
         value = record.values.get(self.keep_best or "", -math.inf)
         return -math.inf if math.isnan(value) else value
+
+
+def _resumable(records: Sequence[Record], most: int) -> set[int]:
+    """The newest of each of the newest rows, `most` of each: rank 0 may save several times for one."""
+    by_row: dict[int, list[int]] = {}
+    for record in reversed(records):
+        if record.resume is not None:
+            by_row.setdefault(record.resume.rows, []).append(record.number)
+    return {number for numbers in list(by_row.values())[:most] for number in numbers[:most]}

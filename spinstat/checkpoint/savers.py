@@ -90,8 +90,7 @@ class Savers:
         self._is_root = rank == 0
         self._resumable = 1 if size == 1 else 2  # ranks may be one apart when they are killed
         self._retention = Retention(*rules)
-        self._links = RowLinks(logger, size, self._retention.keep_best)
-        self._serial = 0 if point is None else point.resume.serial
+        self._links = RowLinks(logger, size, self._retention.keep_best, None if point is None else point.main)
         self._shelf = shelf_of(folder, rank)
         self._shelf.clean()
         self._records = self._shelf.records()
@@ -124,7 +123,7 @@ class Savers:
         """Take a checkpoint of a state and of the models that are set up."""
         suffix = suffix_of(itr)
         logger = self._logger
-        self._serial += 1
+        turn = self._links.take_turn(suffix)
 
         def add_parts(saving: _Saving) -> None:
             self._add_vars(saving, state, suffix)
@@ -136,7 +135,7 @@ class Savers:
                 RANDOM, RANDOM, lambda file: file.write(random_state().encode()), private=True
             ))
 
-        self._take(suffix, add_parts, self._serial)
+        self._take(suffix, add_parts, turn)
 
     def _add_vars(self, saving: _Saving, state: object, suffix: str) -> None:
         name = plain_names(suffix)[0]
@@ -190,7 +189,7 @@ class Savers:
         return self._graph.save
 
     def _take(
-        self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None = None
+        self, suffix: str, add_parts: Callable[[_Saving], None], turn: int | None = None
     ) -> None:
         """Take a checkpoint, or add to the one being taken."""
         with self._lock, self._shelf.tidy():
@@ -198,7 +197,7 @@ class Savers:
                 add_parts(self._current)
                 return
             problems: list[str] = []
-            record = self._write(suffix, add_parts, serial, problems)
+            record = self._write(suffix, add_parts, turn, problems)
             if record is not None:
                 self._records.append(record)
                 if self._is_root:
@@ -207,7 +206,7 @@ class Savers:
         self._tell(problems)
 
     def _write(
-        self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None, problems: list[str]
+        self, suffix: str, add_parts: Callable[[_Saving], None], turn: int | None, problems: list[str]
     ) -> Record | None:
         try:
             self.note_start()
@@ -224,7 +223,7 @@ class Savers:
             if not draft.record.files and VARS not in draft.record.private:
                 return None  # nothing could be saved
             try:
-                self._links.join(draft.record, serial)
+                self._links.join(draft.record, turn)
                 return draft.commit(suffix)
             except OSError as error:
                 problems.append(f"could not save the state: {error.strerror or error}; {UNCHANGED}")
