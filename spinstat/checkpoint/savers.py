@@ -199,7 +199,6 @@ class Savers:
             problems: list[str] = []
             record = self._write(suffix, add_parts, turn, problems)
             if record is not None:
-                self._records.append(record)
                 if self._is_root:
                     self._logger._saved.last = self._publish(record, problems)
                 self._prune(problems)
@@ -228,6 +227,9 @@ class Savers:
             except OSError as error:
                 problems.append(f"could not save the state: {error.strerror or error}; {UNCHANGED}")
                 return None
+            finally:
+                if draft.is_committed():  # also where an interrupt follows at once: it is to be pruned later
+                    self._records.append(draft.record)
 
     def after_row(self) -> None:
         """Complete the records of the checkpoints that belong to the row just dumped."""
