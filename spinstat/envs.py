@@ -91,12 +91,12 @@ def rebuild(description: Any, found: Found | None = None) -> Found:
     return found
 
 
-def record(folder: str, state: Mapping[str, Any], vars_path: str | None) -> list[str]:
-    """Write env.json for the environment of a state, and try what was saved, once.
+def record(folder: str, description: Mapping[str, Any], vars_path: str | None) -> list[str]:
+    """Write env.json for an environment, and try what was saved, once.
 
     Args:
         folder: the run's.
-        state: as given to save_state; "env" is the environment, and "env_fn" what makes one, where it has it.
+        description: of the environment, by describe().
         vars_path: the pickle that it was saved in; None where it was not.
 
     Returns:
@@ -105,8 +105,6 @@ def record(folder: str, state: Mapping[str, Any], vars_path: str | None) -> list
     Raises:
         OSError: env.json cannot be written.
     """
-    env = state["env"]
-    description = describe(env, state.get("env_fn"))
     write_atomic(os.path.join(folder, DESCRIPTION), json.dumps(description, indent=4) + "\n")
     with _generators_kept():
         found = rebuild(description)

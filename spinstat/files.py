@@ -20,7 +20,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Make the file at `path` hold `data`: wholly, or not at all.
 
     The data (text as UTF-8) go to a temporary file in the folder's `.spinstat/`, are flushed to the disk, and
-    take the place of `path` by a rename. An existing file keeps its permissions.
+    take the place of `path` by a rename. An existing file keeps its permissions. A link to a file stays, and
+    what it leads to is replaced; one to a device or a folder is replaced itself.
 
     Raises:
         OSError: with the reason. The temporary file is gone, and `path` is as it was before.
@@ -29,14 +30,15 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
     content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     temporary = None
     try:
-        temporary, descriptor = _new_temporary(os.path.dirname(path))
+        target = _followed(path)
+        temporary, descriptor = _new_temporary(target, beside=target != path)
         try:
             write_all(descriptor, content)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        _copy_permissions(path, temporary)
-        os.replace(temporary, path)
+        _copy_permissions(target, temporary)
+        os.replace(temporary, target)
     except BaseException as error:
         if temporary is not None:
             _remove(temporary)
@@ -46,18 +48,34 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
         raise
 
 
-def _new_temporary(folder: str) -> tuple[str, int]:
-    """A new empty file in the folder's work folder, and its descriptor.
+def _followed(path: str) -> str:
+    """The file that a link leads to, which may not be there yet; the path itself where it is no such link."""
+    if not os.path.islink(path):
+        return path
+    target = os.path.realpath(path)
+    return target if os.path.isfile(target) or not os.path.lexists(target) else path
+
+
+def _new_temporary(target: str, beside: bool) -> tuple[str, int]:
+    """A new empty file in the work folder of the target's folder, and its descriptor.
 
     Its name says nothing of the file it is for: readers of run folders take any "model" and any ".pkl".
+
+    Args:
+        target: what it will take the place of.
+        beside: have it beside the target, hidden, instead: that folder is not a run's.
     """
-    work = os.path.join(folder, WORK_FOLDER)
-    try:
-        os.mkdir(work)
-    except FileExistsError:
-        pass
     name = f"tmp-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}"
-    path = os.path.join(work, name)
+    folder = os.path.dirname(target)
+    if beside:
+        path = os.path.join(folder, f".{name}")
+    else:
+        work = os.path.join(folder, WORK_FOLDER)
+        try:
+            os.mkdir(work)
+        except FileExistsError:
+            pass
+        path = os.path.join(work, name)
     return path, os.open(path, CREATE, 0o666)
 
 

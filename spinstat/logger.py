@@ -184,9 +184,11 @@ class Logger(StateSaver):
         self._show(msg, color, bold=True)
 
     def _alert(self, message: str) -> None:
-        """Tell of something that went wrong: as a red message, and where the logger is quiet as a warning."""
+        """Tell of something that went wrong: as a red message, and where that is not shown as a warning."""
         self.log(message, color="red")
-        if self._is_root and self._quiet:
+        if not self._is_root:
+            warn(f"rank {self._comm.rank}: {message}")
+        elif self._quiet:
             warn(message)
 
     def _show(self, text: object, color: str | None = None, bold: bool = False) -> None:

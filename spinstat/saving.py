@@ -24,13 +24,17 @@ class SavedState:
         point: the checkpoint that this run has gone on from.
         opening: lines and columns of the file of rows when it was opened.
         last: the last checkpoint taken.
-        recorded_env: the environment that env.json describes.
+        recorded_env: the environment that env.json describes; another one like it does as well.
+        description: what env.json says of it.
         rating: the last row's value of the column that keep_best names.
         recipe: what makes the module of setup_pytorch_saver, with safe=True.
         dumped: rows since the run began, resumed runs included.
     """
 
-    __slots__ = ("dumped", "last", "opening", "point", "rating", "recipe", "recorded_env", "rules", "savers")
+    __slots__ = (
+        "description", "dumped", "last", "opening", "point", "rating", "recipe", "recorded_env", "rules",
+        "savers",
+    )  # fmt: skip
 
     def __init__(self, rules: tuple[int | None, int | None, str | None]) -> None:
         self.rules: tuple[int | None, int | None, str | None] = rules
@@ -39,6 +43,7 @@ class SavedState:
         self.opening: tuple[int, Sequence[str]] = (0, ())
         self.last: Checkpoint | None = None
         self.recorded_env: object = None
+        self.description: dict[str, Any] | None = None
         self.rating: object = None
         self.recipe: Recipe | None = None
         self.dumped: int = 0
@@ -97,19 +102,23 @@ class StateSaver:
                 saved = None if last is None or last is before else last.vars
                 self._record_env(state_dict, saved)
 
-    def _record_env(self, state: Mapping[str, object], vars_path: str | None) -> None:
+    def _record_env(self, state: Mapping[str, Any], vars_path: str | None) -> None:
         """Write env.json for an environment that is saved for the first time, and try what was saved."""
         env = state.get("env")
         if env is None or env is self._saved.recorded_env:
             return
-        self._saved.recorded_env = env
-        from .envs import record
+        from .envs import describe, record
 
+        description = describe(env, state.get("env_fn"))
+        if description == self._saved.description:  # made anew, as for each evaluation
+            self._saved.recorded_env = env
+            return
         try:
-            reasons = record(self._folder or "", state, vars_path)
-        except OSError as error:
+            reasons = record(self._folder or "", description, vars_path)
+        except OSError as error:  # the next save_state tries again
             warn(str(error))
             return
+        self._saved.recorded_env, self._saved.description = env, description
         if reasons:
             warn(
                 "nothing that was saved will give the environment of this run back, to play its policy in: "
@@ -128,8 +137,9 @@ class StateSaver:
         the models are. A pickle is read, which runs whatever code it holds.
 
         Returns:
-            What save_state was given, less what could not be pickled. None where there is nothing to go on
-            from, and without resume=True: the run begins.
+            What save_state was given. Where no checkpoint has all of it, what could be saved, with a warning
+            that names what is missing; one that has all of it comes first, even where it is older. None where
+            there is nothing to go on from, and without resume=True: the run begins.
 
         Raises:
             ImportError: the state needs a class that is not there; says which, and the ways out.
@@ -151,7 +161,7 @@ class StateSaver:
             if self._is_root:
                 self._get_savers().note_start()
             return None
-        if not self._saved.point.whole and self._comm.size * self._saved.point.resume.size > 1:
+        if not self._saved.point.complete and self._comm.size * self._saved.point.resume.size > 1:
             warn(
                 f"the checkpoint in {self._folder} has no state of each of the {self._comm.size} ranks; all "
                 "go on with that of rank 0, the others with their random generators as they are"

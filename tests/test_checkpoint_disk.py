@@ -61,6 +61,25 @@ def test_what_fits_is_saved_though_the_rest_does_not(output_dir: str) -> None:
     assert "model.pt" in message and "vars.pkl" not in message
 
 
+@pytest.mark.parametrize("itr", [None, 1])
+def test_a_checkpoint_whose_state_did_not_fit_is_not_gone_on_from(output_dir: str, itr: int | None) -> None:
+    logger = EpochLogger(output_dir, quiet=True, keep_last=1)
+    logger.setup_pytorch_saver(torch.ones(1))
+    logger.log_tabular("Epoch", 0)
+    logger.dump_tabular()
+    logger.save_state({"epoch": 0, "data": bytes(100_000)}, itr and 0)
+    logger.log_tabular("Epoch", 1)
+    logger.dump_tabular()
+    with full_disk(50_000), pytest.warns(UserWarning, match="could not write vars"):
+        logger.save_state({"epoch": 1, "data": bytes(100_000)}, itr)
+    logger.close()
+    with pytest.warns(UserWarning, match="row 2 is without vars.* row 1"):
+        logger = EpochLogger(output_dir, quiet=True, resume=True)
+    state = logger.load_state()
+    assert (state["epoch"], len(state["data"])) == (0, 100_000)
+    assert torch.load(logger.last_checkpoint.pytorch).item() == 1.0
+
+
 def test_a_run_goes_on_once_there_is_space_again(output_dir: str) -> None:
     logger = EpochLogger(output_dir, quiet=True)
     with full_disk(10), pytest.warns(UserWarning, match="File too large"):

@@ -6,6 +6,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,9 @@ import torch
 from conftest import clean_environment
 
 from spinstat import EpochLogger
+from spinstat.checkpoint import drafts
+from spinstat.checkpoint.drafts import Draft
+from spinstat.checkpoint.generations import Shelf
 
 
 def saved(folder: str, name: str = r"vars(\d+)\.pkl") -> list[int]:
@@ -41,6 +47,55 @@ def train(output_dir: str, epochs: range, rewards: dict[int, float] | None = Non
         logger.log_tabular("EpRet")
         logger.dump_tabular()
     logger.close()
+
+
+def test_a_checkpoint_that_an_interrupt_follows_is_deleted_like_any_other(
+    output_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def commit_and_stop(draft: Draft, itr: str) -> None:
+        commit(draft, itr)
+        raise KeyboardInterrupt
+
+    commit = Draft.commit
+    logger = EpochLogger(output_dir, quiet=True, keep_last=1)
+    for epoch in range(4):
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            if epoch == 1:
+                patched.setattr(Draft, "commit", commit_and_stop)
+            logger.save_state({"epoch": epoch}, epoch)
+        logger.log_tabular("Epoch", epoch)
+        logger.dump_tabular()
+    assert saved(output_dir) == [3]
+    assert generations(output_dir) == 1
+
+
+def test_a_folder_cleaned_by_another_process_before_it_is_locked_is_made_again(
+    output_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clean_and_lock(path: str) -> int | None:
+        monkeypatch.setattr(drafts, "_lock", lock)
+        Shelf(output_dir).clean()
+        assert not os.path.exists(path)
+        return lock(path)
+
+    lock = drafts._lock
+    monkeypatch.setattr(drafts, "_lock", clean_and_lock)
+    EpochLogger(output_dir, quiet=True).save_state({"epoch": 0})
+    assert joblib.load(os.path.join(output_dir, "vars.pkl")) == {"epoch": 0}
+    assert generations(output_dir) == 1
+
+
+def test_a_checkpoint_without_an_entry_deletes_no_whole_one(output_dir: str) -> None:
+    logger = EpochLogger(output_dir, quiet=True, keep_last=2)
+    for epoch in range(6):
+        logger.log_tabular("Epoch", epoch)
+        logger.dump_tabular()
+        state = {"epoch": epoch, "agent": threading.Lock() if epoch in (2, 3, 4) else None}
+        with warnings.catch_warnings(record=True):
+            logger.save_state(state, epoch)
+        if epoch == 4:
+            assert saved(output_dir) == [0, 1, 3, 4]
+    assert saved(output_dir) == [1, 4, 5]
 
 
 def test_all_numbered_checkpoints_are_kept_without_a_rule(output_dir: str) -> None:

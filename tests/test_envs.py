@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -249,7 +250,7 @@ def test_a_description_that_is_none_is_a_reason(description: Any) -> None:
 
 def test_the_pickle_comes_first(output_dir: str) -> None:
     save(output_dir, {"env": agents.Modern(9)})
-    record(output_dir, {"env": agents.Modern(), "env_fn": agents.make_locked}, None)
+    record(output_dir, describe(agents.Modern(), agents.make_locked), None)
     found = load_env(output_dir, os.path.join(output_dir, "vars.pkl"))
     assert (found.rung, found.env.length, found.reasons) == ("the pickle in vars.pkl", 9, [])
 
@@ -316,7 +317,7 @@ def test_F6_an_environment_that_cannot_be_pickled_comes_back_from_its_descriptio
 ) -> None:
     env = wrapped()
     save(output_dir, {"step": 5})
-    assert record(output_dir, {"env": env}, None) == []
+    assert record(output_dir, describe(env), None) == []
     found, _ = load_policy_and_env(output_dir)
     assert found.unwrapped.length == 4 and found is not env
     told = capsys.readouterr().err
@@ -327,13 +328,50 @@ def test_F6_an_environment_that_cannot_be_pickled_comes_back_from_its_descriptio
 def test_recording_tells_when_no_way_leads_back(output_dir: str) -> None:
     save(output_dir, {"env": agents.Modern()})
     vars_path = os.path.join(output_dir, "vars.pkl")
-    assert record(output_dir, {"env": agents.Secretive(agents.Locked(), 1.0)}, vars_path) == [], (
+    assert record(output_dir, describe(agents.Secretive(agents.Locked(), 1.0)), vars_path) == [], (
         "the pickle will do"
     )
-    reasons = record(output_dir, {"env": agents.Secretive(agents.Locked(), 1.0)}, None)
+    reasons = record(output_dir, describe(agents.Secretive(agents.Locked(), 1.0)), None)
     assert [reason.partition(":")[0] for reason in reasons] == [
         "the spec in env.json", "the id in env.json", "the factory in env.json", "the pickle",
     ]  # fmt: skip
+
+
+def test_env_json_is_written_by_a_later_save_where_the_first_could_not(
+    output_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger, env = EpochLogger(output_dir, quiet=True), agents.Modern()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "cannot write env.json: No space left on device")
+
+    with monkeypatch.context() as full, pytest.warns(UserWarning, match="env.json"):
+        full.setattr("spinstat.envs.write_atomic", refuse)
+        logger.save_state({"env": env})
+    path = os.path.join(output_dir, "env.json")
+    assert not os.path.exists(path)
+    logger.save_state({"env": env})
+    with open(path) as file:
+        assert "Modern" in file.read()
+
+
+def test_an_environment_made_anew_for_each_save_is_tried_once(
+    output_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[object] = []
+
+    def count(description: Any) -> Any:
+        tried.append(description)
+        return rebuild(description)
+
+    monkeypatch.setattr("spinstat.envs.rebuild", count)
+    logger = EpochLogger(output_dir, quiet=True)
+    for _ in range(3):
+        logger.save_state({"env": agents.Modern()})
+    assert len(tried) == 1
+    with pytest.warns(UserWarning, match="without 'env'"):
+        logger.save_state({"env": agents.Locked(), "env_fn": agents.make_locked})
+    assert len(tried) == 2, "another environment is described anew"
 
 
 def test_recording_leaves_random_generators_alone_and_closes_what_it_tried(output_dir: str) -> None:
@@ -349,7 +387,7 @@ def test_recording_leaves_random_generators_alone_and_closes_what_it_tried(outpu
     seed()
     expected = draws()
     seed()
-    assert record(output_dir, {"env": agents.Locked(), "env_fn": make_drawing}, None) == []
+    assert record(output_dir, describe(agents.Locked(), make_drawing), None) == []
     assert draws() == expected
     assert [env.closed for env in tried] == [True]
 

@@ -29,6 +29,31 @@ def test_a_new_file_has_the_permissions_of_any_other_and_keeps_changed_ones(tmp_
     assert path.stat().st_mode & 0o777 == 0o604
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path, exists: bool) -> None:
+    target, link = tmp_path / "scratch" / "rows.txt", tmp_path / "run" / "progress.txt"
+    target.parent.mkdir()
+    link.parent.mkdir()
+    if exists:
+        target.write_text("before")
+        target.chmod(0o604)
+    link.symlink_to("../scratch/rows.txt")
+    write_atomic(link, "after")
+    assert link.is_symlink()
+    assert target.read_text() == "after"
+    assert not exists or target.stat().st_mode & 0o777 == 0o604
+    assert os.listdir(target.parent) == ["rows.txt"]
+
+
+def test_a_device_that_a_link_leads_to_is_left_alone(tmp_path: Path) -> None:
+    link = tmp_path / "progress.txt"
+    link.symlink_to(os.devnull)
+    write_atomic(link, "rows")
+    assert not link.is_symlink()
+    assert link.read_text() == "rows"
+    assert not os.path.isfile(os.devnull)
+
+
 def test_a_failure_keeps_the_old_file_and_no_temporary(tmp_path: Path, run_python: RunPython) -> None:
     script = """
 import resource, signal, sys

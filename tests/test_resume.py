@@ -249,10 +249,32 @@ def test_a_state_that_could_not_be_pickled_at_all_resumes_with_the_models(output
     logger.store(X=0.0)
     logger.save_state({"lock": threading.Lock()})
     log(logger, 0)
-    logger, state = resumed(output_dir)
+    with pytest.warns(UserWarning, match="there is no whole checkpoint.* without vars.pkl"):
+        logger, state = resumed(output_dir)
     assert state == {}
     assert torch.load(logger.last_checkpoint.pytorch).item() == 1.0
     assert progress(output_dir).count("\n") == 2
+
+
+def test_an_entry_that_is_never_pickled_does_not_stop_a_run_from_going_on(output_dir: str) -> None:
+    logger = EpochLogger(output_dir)
+    for epoch in range(3):
+        logger.store(X=0.0)
+        logger.save_state({"epoch": epoch, "lock": threading.Lock()}, epoch)
+        log(logger, epoch)
+    with pytest.warns(UserWarning, match="there is no whole checkpoint.* without 'lock' of vars2.pkl"):
+        assert resumed(output_dir)[1] == {"epoch": 2}
+
+
+def test_a_later_checkpoint_without_an_entry_does_not_replace_a_whole_one(output_dir: str) -> None:
+    logger = EpochLogger(output_dir)
+    for epoch in range(3):
+        logger.store(X=0.0)
+        logger.save_state({"epoch": epoch, "agent": threading.Lock() if epoch else "agent"})
+        log(logger, epoch)
+    with pytest.warns(UserWarning, match="row 3 is without 'agent' of vars.pkl; .* row 1"):
+        assert resumed(output_dir)[1] == {"epoch": 0, "agent": "agent"}
+    assert progress(output_dir) == "Epoch\tX\n0\t0.0\n"
 
 
 def test_a_class_that_is_not_there_is_named(output_dir: str, run_python: RunPython) -> None:
@@ -365,6 +387,45 @@ def test_another_number_of_ranks_goes_on_with_the_state_of_rank_0(output_dir: st
         for logger in ranks(output_dir, size, resume=True):
             with pytest.warns(UserWarning, match=f"each of the {size} ranks"):
                 assert logger.load_state() == {"epoch": 0, "rank": 0}
+
+
+def test_all_ranks_go_on_from_the_newest_checkpoint_that_is_whole_on_each(output_dir: str) -> None:
+    loggers = ranks(output_dir, 2, resume=False)
+    for epoch in range(2):
+        for rank, logger in enumerate(loggers):
+            logger.log_tabular("Epoch", epoch)
+            if epoch and rank:
+                with pytest.warns(UserWarning, match="rank 1: .*'other'"):
+                    logger.save_state({"epoch": epoch, "other": threading.Lock()})
+            else:
+                logger.save_state({"epoch": epoch, "other": None})
+            logger.dump_tabular()
+    for logger in ranks(output_dir, 2, resume=True):
+        assert logger.load_state() == {"epoch": 0, "other": None}
+
+
+@pytest.mark.parametrize("itr", [None, 1])
+@pytest.mark.parametrize("last", [2, 1])
+def test_a_save_of_rank_0_alone_does_not_part_it_from_the_others(
+    output_dir: str, itr: int | None, last: int
+) -> None:
+    loggers = ranks(output_dir, 2, resume=False)
+    for epoch in range(3):
+        epoch_on(loggers, epoch, [0, 1] if epoch <= last else [0])
+        if epoch == 1:
+            loggers[0].save_state({"epoch": epoch, "rank": 0}, itr)  # the best so far
+    loggers = ranks(output_dir, 2, resume=True)
+    assert [logger.load_state() for logger in loggers] == [{"epoch": last, "rank": rank} for rank in (0, 1)]
+    epoch_on(loggers, last + 1, [0, 1])
+    loggers = ranks(output_dir, 2, resume=True)
+    assert [logger.load_state()["epoch"] for logger in loggers] == [last + 1] * 2
+
+
+def test_what_another_rank_than_0_could_not_save_is_told(output_dir: str) -> None:
+    loggers = [Logger(output_dir, comm=Rank(rank, 2)) for rank in range(2)]
+    loggers[0].save_state({"epoch": 0})
+    with pytest.warns(UserWarning, match="^rank 1: Warning: could not pickle state_dict.*'agent'"):
+        loggers[1].save_state({"epoch": 0, "agent": threading.Lock()})
 
 
 def test_a_rank_that_has_no_folder_saves_nothing() -> None:

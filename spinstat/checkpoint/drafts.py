@@ -35,15 +35,23 @@ class Draft:
 
     def __init__(self, folder: str, number: int) -> None:
         self._folder = folder
+        number = self._make(number)
+        try:
+            self._lock = _lock(self._path)
+        except FileNotFoundError:  # another process took the new folder for one left behind
+            number = self._make(number)
+            self._lock = _lock(self._path)
+        self.record: Record = Record(number, "", 0.0)
+
+    def _make(self, number: int) -> int:
+        """Make the folder of the first generation from a number on that nobody has; returns its number."""
         while True:
-            self._path = os.path.join(folder, f"c{number}")
+            self._path = os.path.join(self._folder, f"c{number}")
             try:
                 os.mkdir(self._path)
-                break
+                return number
             except FileExistsError:  # of another process in the same folder
                 number += 1
-        self.record: Record = Record(number, "", 0.0)
-        self._lock = _lock(self._path)
 
     def __enter__(self) -> Self:
         return self
@@ -51,8 +59,12 @@ class Draft:
     def __exit__(self, *_: object) -> None:
         if self._lock is not None:
             os.close(self._lock)
-        if not os.path.exists(record_path(self._folder, self.record.number)):  # an interrupt may follow it
+        if not self.is_committed():
             remove_tree(self._path)
+
+    def is_committed(self) -> bool:
+        """Whether its record is in place: an interrupt may follow that, before commit() returns."""
+        return os.path.exists(record_path(self._folder, self.record.number))
 
     def add(
         self, name: str, stored: str, write: Callable[[NewFile], Answer], private: bool = False

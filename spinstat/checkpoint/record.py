@@ -43,14 +43,15 @@ class Resume:
         rows: how many were dumped when it counts as taken.
         lines: of the file of rows then, headers included; None where there is no such file to cut.
         columns: their names then.
-        serial: how many times the run had called save_state; the same on all ranks for what belongs together.
+        turn: how many checkpoints of the same number in the names had been begun before for the same row. It
+            is the same on all ranks for what belongs together, also where rank 0 has saved more than that.
         size: the number of ranks.
     """
 
     rows: int
     lines: int | None
     columns: list[str]
-    serial: int
+    turn: int
     size: int
 
     @classmethod
@@ -61,14 +62,14 @@ class Resume:
             rows=count(fields["rows"]),
             lines=None if lines is None else count(lines),
             columns=[str(column) for column in fields["columns"]],
-            serial=int(fields["serial"]),
+            turn=int(fields.get("turn", 0)),
             size=int(fields["size"]),
         )
 
 
 @dataclass
 class Record:
-    """A checkpoint that was taken whole.
+    """A checkpoint: what was saved of it is whole; what could not be is missing.
 
     Attributes:
         number: of the generation; later ones are greater.
@@ -77,6 +78,7 @@ class Record:
         files: by plain name, relative to the run's folder.
         folders: plain folders that are replaced as a whole, with the folders in them.
         private: files that have no plain name.
+        missing: what could not be saved, in words; nothing for a whole checkpoint.
         values: of the row that belongs to the checkpoint, those that it may be kept for.
         resume: what a run needs to go on from here; None where it cannot.
     """
@@ -87,6 +89,7 @@ class Record:
     files: dict[str, StoredFile] = field(default_factory=dict)
     folders: dict[str, list[str]] = field(default_factory=dict)
     private: dict[str, StoredFile] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
     values: dict[str, float] = field(default_factory=dict)
     resume: Resume | None = None
 
@@ -110,6 +113,7 @@ class Record:
                 files=_files(fields["files"]),
                 folders={str(name): [*map(str, inner)] for name, inner in fields["folders"].items()},
                 private=_files(fields["private"]),
+                missing=[str(name) for name in fields.get("missing", ())],
                 values={str(name): float(value) for name, value in fields["values"].items()},
                 resume=None if fields["resume"] is None else Resume.from_fields(fields["resume"]),
             )

@@ -1,4 +1,4 @@
-"""Where a run goes on: the newest checkpoint whose row is in the file of rows, on every rank."""
+"""Where a run goes on: the newest whole checkpoint whose row is in the file of rows, on every rank."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from ..files import write_atomic
 from ..terminal import warn
 from ..unpickling import load_pickle
+from ..untrusted import printable
 from .drafts import write_record, write_whole
 from .generations import Shelf, check_record
 from .lookup import Checkpoint, checkpoint_of
@@ -42,12 +43,12 @@ class Point:
     Attributes:
         main: rank 0's generation, which has the models.
         part: this rank's own, which has its state; where not all ranks have theirs, rank 0's.
-        whole: whether all ranks have their own.
+        complete: whether all ranks have their own.
     """
 
     main: Record
     part: Record
-    whole: bool
+    complete: bool
 
     @property
     def resume(self) -> Resume:
@@ -84,10 +85,12 @@ def open_run(root: str, rank: int, size: int, file: str, resume: bool) -> tuple[
     point = find_point(root, rank, size)
     start = read_start(shelf_of(root, 0))
     if point is None:
-        _forget_later(shelf, -1, None)
+        _forget_later(shelf, None, None)
     else:
         where = point.resume
-        _forget_later(shelf, where.serial, point.main.number if rank == 0 else None)
+        if rank == 0:
+            _tell_left_out(shelf, point)
+        _forget_later(shelf, where, point.part.number if point.complete or rank == 0 else None)
         start = None if where.lines is None else Start(0, where.lines, where.columns)
     if rank == 0:
         _restore_names(shelf)
@@ -102,7 +105,12 @@ def load_point(root: str, rank: int, point: Point) -> Any:
     Raises:
         Exception: the state cannot be read; names the file, and for a missing class the ways out.
     """
-    own = point.whole or rank == 0
+    own = point.complete or rank == 0
+    if point.part.missing:
+        warn(
+            "there is no whole checkpoint; the run goes on from one that is without "
+            f"{_names(point.part.missing)}"
+        )
     shelf = shelf_of(root, rank if own else 0)
     state: Any = {}
     for file in [*point.part.files.values(), *point.part.private.values()]:
@@ -120,26 +128,34 @@ def point_files(root: str, point: Point) -> Checkpoint:
 
 
 def find_point(root: str, rank: int, size: int) -> Point | None:
-    """The newest checkpoint that `size` ranks can go on from. All find the same: the disk decides."""
-    alone = None
+    """The newest checkpoint that `size` ranks can go on from. All find the same: the disk decides.
+
+    One that something is missing of is taken where there is no whole one.
+    """
+    alone = partial = None
     shelves = [shelf_of(root, other) for other in range(size)]
     for record in _resumable(shelves[0]):
         assert record.resume is not None
+        if partial is not None and record.missing:
+            break  # those that follow are not better
         if record.resume.size == size:
             parts = [record, *(_part_of(record, shelf) for shelf in shelves[1:])]
-            part = parts[rank]
-            if part is not None and None not in parts:
-                return Point(record, part, True)
+            found = [part for part in parts if part is not None]
+            if len(found) == size:
+                point = Point(record, found[rank], True)
+                if not any(part.missing for part in found):
+                    return point
+                partial = partial or point
         alone = alone or Point(record, record, False)
         if record.resume.size != size:
             break
-    return alone
+    return partial or alone
 
 
 def _resumable(shelf: Shelf) -> Iterator[Record]:
-    """This run's checkpoints that are whole, newest first."""
+    """This run's checkpoints whose files are as they were saved: whole ones first, and newer ones first."""
     start = read_start(shelf)
-    for record in reversed(shelf.records()):
+    for record in sorted(shelf.records(), key=lambda record: (bool(record.missing), -record.number)):
         if record.resume is None or (start is not None and record.number <= start.after):
             continue
         problems = shelf.problems(record)
@@ -151,26 +167,51 @@ def _resumable(shelf: Shelf) -> Iterator[Record]:
 
 def _part_of(main: Record, shelf: Shelf) -> Record | None:
     """What another rank has saved at the same time as rank 0."""
-    assert main.resume is not None
-    same = (main.resume.serial, main.resume.rows, main.resume.size)
     for record in _resumable(shelf):
-        if record.resume and (record.resume.serial, record.resume.rows, record.resume.size) == same:
+        if _place(record) == _place(main):
             return record
     return None
 
 
-def _forget_later(shelf: Shelf, serial: int, number: int | None) -> None:
+def _tell_left_out(shelf: Shelf, point: Point) -> None:
+    """Warn of a later checkpoint that is not gone on from since something is missing of it."""
+    for record in reversed(shelf.records()):
+        if record.number > point.main.number and record.resume is not None and record.missing:
+            warn(
+                f"the checkpoint of row {record.resume.rows} is without {_names(record.missing)}; the run "
+                f"goes on from the whole one of row {point.resume.rows}"
+            )
+            return
+
+
+def _names(missing: Sequence[str]) -> str:
+    return ", ".join(printable(name) for name in missing)
+
+
+def _place(record: Record) -> tuple[str, int, int, int] | None:
+    """What is the same on all ranks for the checkpoints that belong together."""
+    where = record.resume
+    return None if where is None else (record.itr, where.rows, where.turn, where.size)
+
+
+def _forget_later(shelf: Shelf, where: Resume | None, number: int | None) -> None:
     """Make sure that nobody goes on from what was saved after a point, now that the run goes on from there.
 
     Args:
         shelf: of the rank that does this.
-        serial: of the point; -1 for none.
-        number: of the generation, on rank 0.
+        where: the point; None for none.
+        number: of this rank's generation of it; None where it has none.
     """
     for record in reversed(shelf.records()):
         if record.resume is None:
             continue
-        if record.resume.serial > serial or (number is not None and record.number > number):
+        if where is None:
+            later = True
+        elif number is not None:
+            later = record.number > number
+        else:
+            later = (record.resume.rows, record.resume.turn) > (where.rows, where.turn)
+        if later:
             record.resume = None
             write_record(shelf.folder, record)
 

@@ -56,10 +56,12 @@ class _Saving(NamedTuple):
         """Run what adds a file to the draft; what it raises is told at the end, and the rest is saved."""
         try:
             write()
+            return
         except OSError as error:
             self.problems.append(f"could not write {name}: {error.strerror or error}; {UNCHANGED}")
         except Exception as error:  # objects and frameworks raise what they like when they are pickled
             self.problems.append(f"could not save {name}: {describe(error)}; {UNCHANGED}")
+        self.draft.record.missing.append(name)
 
 
 class Savers:
@@ -88,8 +90,7 @@ class Savers:
         self._is_root = rank == 0
         self._resumable = 1 if size == 1 else 2  # ranks may be one apart when they are killed
         self._retention = Retention(*rules)
-        self._links = RowLinks(logger, size, self._retention.keep_best)
-        self._serial = 0 if point is None else point.resume.serial
+        self._links = RowLinks(logger, size, self._retention.keep_best, None if point is None else point.main)
         self._shelf = shelf_of(folder, rank)
         self._shelf.clean()
         self._records = self._shelf.records()
@@ -122,7 +123,7 @@ class Savers:
         """Take a checkpoint of a state and of the models that are set up."""
         suffix = suffix_of(itr)
         logger = self._logger
-        self._serial += 1
+        turn = self._links.take_turn(suffix)
 
         def add_parts(saving: _Saving) -> None:
             self._add_vars(saving, state, suffix)
@@ -134,20 +135,24 @@ class Savers:
                 RANDOM, RANDOM, lambda file: file.write(random_state().encode()), private=True
             ))
 
-        self._take(suffix, add_parts, self._serial)
+        self._take(suffix, add_parts, turn)
 
     def _add_vars(self, saving: _Saving, state: object, suffix: str) -> None:
         name = plain_names(suffix)[0]
         private = not self._is_root
         own_name = VARS if private else name
+        lost = saving.draft.record.missing
         try:
             missing = saving.draft.add(own_name, VARS, lambda file: dump_state(state, file), private)
         except OSError as error:
             saving.problems.append(f"could not write {name}: {error.strerror or error}; {UNCHANGED}")
+            lost.append(name)
             return
         except Exception as error:
             saving.problems.append(f"could not pickle state_dict. {describe(error)}; {name}: {UNCHANGED}")
+            lost.append(name)
             return
+        lost += [f"{key!r} of {name}" for key in missing]
         if missing:
             keys = ", ".join(map(repr, missing))
             reasons = "; ".join(missing.values())
@@ -184,7 +189,7 @@ class Savers:
         return self._graph.save
 
     def _take(
-        self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None = None
+        self, suffix: str, add_parts: Callable[[_Saving], None], turn: int | None = None
     ) -> None:
         """Take a checkpoint, or add to the one being taken."""
         with self._lock, self._shelf.tidy():
@@ -192,16 +197,15 @@ class Savers:
                 add_parts(self._current)
                 return
             problems: list[str] = []
-            record = self._write(suffix, add_parts, serial, problems)
+            record = self._write(suffix, add_parts, turn, problems)
             if record is not None:
-                self._records.append(record)
                 if self._is_root:
                     self._logger._saved.last = self._publish(record, problems)
                 self._prune(problems)
         self._tell(problems)
 
     def _write(
-        self, suffix: str, add_parts: Callable[[_Saving], None], serial: int | None, problems: list[str]
+        self, suffix: str, add_parts: Callable[[_Saving], None], turn: int | None, problems: list[str]
     ) -> Record | None:
         try:
             self.note_start()
@@ -218,11 +222,14 @@ class Savers:
             if not draft.record.files and VARS not in draft.record.private:
                 return None  # nothing could be saved
             try:
-                self._links.join(draft.record, serial)
+                self._links.join(draft.record, turn)
                 return draft.commit(suffix)
             except OSError as error:
                 problems.append(f"could not save the state: {error.strerror or error}; {UNCHANGED}")
                 return None
+            finally:
+                if draft.is_committed():  # also where an interrupt follows at once: it is to be pruned later
+                    self._records.append(draft.record)
 
     def after_row(self) -> None:
         """Complete the records of the checkpoints that belong to the row just dumped."""
