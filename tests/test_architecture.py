@@ -21,7 +21,7 @@ PLOTTING = {"compare", "compare_command", "compare_drawing", "curves", "datasets
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
-    [{"files", "growing"}, {"histogram", "kept", "row"}, {"stderr"}, {"terminal"}, {"unpickling"},
+    [{"files", "growing"}, {"histogram", "kept", "row"}, {"stderr", "terminal"}, {"unpickling"},
      {"recipe", "untrusted"}, {"watchdog"}],
     [{"comm"}, {"quantiles"}],
     [{"exchange"}],

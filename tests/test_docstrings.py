@@ -117,7 +117,9 @@ def test_the_docstring_of_a_function_names_its_arguments(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(Path(spinstat.__file__).parent.rglob("*.py")), ids=lambda path: path.parent.name + path.name
+    "path",
+    sorted(Path(spinstat.__file__).parent.rglob("*.py")),
+    ids=lambda path: f"{path.parent.stem}.{path.stem}",
 )
 def test_a_line_of_a_section_names_what_it_tells_of_or_is_indented_further(path: Path) -> None:
     sections = re.compile(r"^(?:Args|Attributes|Environment|Raises):\n((?: +.+\n?)+)", re.MULTILINE)
