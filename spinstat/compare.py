@@ -21,6 +21,7 @@ from .grouping import (
     X_COLUMNS,
     Member,
     Names,
+    columns_of,
     common_x,
     find_folders,
     find_members,
@@ -181,6 +182,8 @@ def compare_runs(
         seeds.setdefault(group, []).append(found)
     for line in _notes([found for group in seeds.values() for found in group], x, place, last):
         note(line)
+    if any(len(run) and number not in rows for number, (_, run) in enumerate(members)):
+        note(f"Columns of the runs: {columns_of(members)}")
     if not any(found.rows for group in seeds.values() for found in group):
         raise ValueError(f"no run has a value of {value} there")
     names = tuple(dict.fromkeys(str(members[number].run.column_of(value)) for number in rows))
@@ -209,7 +212,7 @@ def _rows_of(
     x = xaxis or common_x(list(having.values()))
     with_x = {number: run for number, run in having.items() if x == ROW or x in run}
     if not with_x:
-        raise ValueError(no_column(x, members))
+        raise ValueError(no_column(x, members, beside=value))
     rows = {number: in_order(x_of(run, x), numbers_of(run, value)) for number, run in with_x.items()}
     rows = {number: (places, values) for number, (places, values) in rows.items() if len(places)}
     if not rows:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .console_cells import Change, describe_change, is_odd, value_text
 from .console_time import TimeLeft
 from .row import Row
-from .terminal import show, wants_color, warn
+from .terminal import is_terminal, show, wants_color, warn
 from .writers import TableWriter, Writer
 
 if TYPE_CHECKING:
@@ -172,12 +172,7 @@ def literal(text: str, encoding: str) -> str:
 
 def takes_tables(stream: Any) -> bool:
     """Whether people see this stream: a terminal that is not dumb, or where FORCE_COLOR says so."""
-    if wants_color(stream):
-        return True
-    try:
-        return os.environ.get("TERM") != "dumb" and bool(stream.isatty())
-    except (AttributeError, ValueError, OSError):  # no stream, a minimal one, a closed one
-        return False
+    return wants_color(stream) or is_terminal(stream)
 
 
 def terminal_width(stream: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from .curves import ESTIMATORS, aggregate, check_choice, points
 from .drawing import add_legend, draw, import_matplotlib, label_x, plain_text
 from .grouping import check_legend, find_folders, names_of
-from .reading import PERFORMANCE, runs_in
+from .reading import PERFORMANCE, UNNAMED, runs_in
 from .stderr import note
 from .terminal import show
 
@@ -50,7 +50,7 @@ def get_datasets(logdir: str, condition: str | None = None) -> list[pd.DataFrame
     for run in runs_in(logdir):
         if not os.path.isfile(os.path.join(run.folder, "config.json")):
             show("No file named config.json")
-        group = condition or run.exp_name or "exp"
+        group = condition or run.exp_name or UNNAMED
         number, unit = _met, _units.get(group, 0)
         _met, _units[group] = number + 1, unit + 1
         for line in run.skipped:

@@ -9,7 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from .parsing import Column
-from .reading import PERFORMANCE, PERFORMANCE_COLUMNS, Read, Run, match_folders, no_runs, read_run, runs_in
+from .reading import (
+    PERFORMANCE,
+    PERFORMANCE_COLUMNS,
+    UNNAMED,
+    Read,
+    Run,
+    match_folders,
+    no_runs,
+    read_run,
+    runs_in,
+)
 from .stderr import note
 
 ROW = "Row"  # the x of runs that have none of these
@@ -105,7 +115,7 @@ def find_members(
             group = legend[place] if legend else run.exp_name
             if not group:
                 unnamed.add(folder)
-            group = group or "exp"
+            group = group or UNNAMED
             if (group, os.path.realpath(run.file)) in seen:
                 tell(f"{run.file}: found before: counted once")
                 continue
@@ -116,7 +126,8 @@ def find_members(
     if not any(len(member.run) for member in members):
         raise FileNotFoundError(f"no run has a row yet; searched: {', '.join(folders)}")
     if len(unnamed) > 1 and not count:
-        tell(f"Runs without exp_name in {len(unnamed)} folders are one group, 'exp'; legend tells them apart")
+        what = f"Runs without exp_name in {len(unnamed)} folders"
+        tell(f"{what} are one group, {UNNAMED!r}; legend tells them apart")
     return members
 
 
@@ -143,8 +154,26 @@ def numbers_of(run: Run, name: str) -> Column:
     return column
 
 
-def no_column(name: str, members: Sequence[Member]) -> str:
-    """What to tell where no run has a column."""
-    names = ", ".join(dict.fromkeys(column for _, run in members for column in run.names))
-    what = f"{name} ({' or '.join(PERFORMANCE_COLUMNS)})" if name == PERFORMANCE else repr(name)
-    return f"no run has the column {what}; there are: {names}"
+def no_column(name: str, members: Sequence[Member], beside: str | None = None) -> str:
+    """What to tell where no run has a column, or none of those that have the column `beside`."""
+    runs = "no run" if beside is None else f"no run with {_shown(beside)}"
+    return f"{runs} has the column {_shown(name)}; there are: {columns_of(members)}"
+
+
+def columns_of(members: Sequence[Member]) -> str:
+    """The columns of some runs, for each kind of them: those that have the same columns are of one kind."""
+    kinds: dict[frozenset[str], list[Run]] = {}
+    for _, run in members:
+        if run.names:
+            kinds.setdefault(frozenset(run.names), []).append(run)
+    if len(kinds) < 2:
+        return "".join(", ".join(runs[0].names) for runs in kinds.values())
+    return "; ".join(f"{', '.join(runs[0].names)} ({_first_of(runs)})" for runs in kinds.values())
+
+
+def _shown(column: str) -> str:
+    return f"{column} ({' or '.join(PERFORMANCE_COLUMNS)})" if column == PERFORMANCE else repr(column)
+
+
+def _first_of(runs: Sequence[Run]) -> str:
+    return runs[0].file if len(runs) == 1 else f"{runs[0].file} and {len(runs) - 1} more"

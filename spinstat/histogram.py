@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._core import Moments
+from .kept import elements
 
 BINS = 64  # of equal width between the least and the greatest value
 PIECE = 1 << 18  # values that are looked at in one go: 2 MiB
@@ -78,8 +79,12 @@ def _scalars(values: Sequence[Any]) -> Iterator[Any]:
     for start in range(0, len(values), step or 1):
         piece = values if step == len(values) else values[start : start + step]
         try:
-            yield np.asarray(piece, np.float64).reshape(-1)
+            array = np.asarray(piece, np.float64).reshape(-1)
         except ValueError:  # an empty array is among them, and one of several elements
+            array = None
+        if array is not None and array.size == len(piece):
+            yield array
+        else:  # masked arrays have more elements than count
             yield from _joined(piece)
 
 
@@ -88,7 +93,7 @@ def _joined(values: Sequence[Any]) -> Iterator[Any]:
     waiting: list[Any] = []
     size = 0
     for value in values:
-        waiting.append(np.asarray(value, np.float64).reshape(-1))
+        waiting.append(elements((value,)))
         size += waiting[-1].size
         if size >= PIECE:
             yield np.concatenate(waiting)

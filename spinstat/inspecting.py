@@ -19,6 +19,7 @@ from typing import Any, Final
 from .checkpoint import list_checkpoints, verify_checkpoints
 from .files import WORK_FOLDER
 from .relaunch_record import LAUNCH
+from .untrusted import escaped
 
 MAX_BYTES: Final = 64 * 2**20  # of a file that is read whole
 
@@ -35,7 +36,7 @@ def add_folder_argument(parser: argparse.ArgumentParser) -> None:
 def check_folder(folder: str) -> None:
     """Raise Unreadable where a path is no folder."""
     if not os.path.isdir(folder):
-        raise Unreadable(f"{printable(folder)} is no folder")
+        raise Unreadable(f"{for_stdout(folder)} is no folder")
 
 
 def links_out(folder: str) -> list[str]:
@@ -61,7 +62,7 @@ def read_text(folder: str, name: str) -> str | None:
         Unreadable: it lies outside of the folder, is no ordinary file, is too large, or cannot be read.
     """
     path = os.path.join(folder, name)
-    shown = printable(path)
+    shown = for_stdout(path)
     if not os.path.lexists(path):
         return None
     if not _is_inside(os.path.realpath(path), os.path.realpath(folder)):
@@ -90,28 +91,27 @@ def read_json(folder: str, name: str) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{printable(os.path.join(folder, name))} is not JSON: {error}") from error
+        raise Unreadable(f"{for_stdout(os.path.join(folder, name))} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise Unreadable(f"{printable(os.path.join(folder, name))} holds no JSON object")
+        raise Unreadable(f"{for_stdout(os.path.join(folder, name))} holds no JSON object")
     return found
 
 
-def printable(text: object) -> str:
-    """Text for a terminal: control characters, which may move its cursor, become escapes."""
-    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))
+def for_stdout(text: object) -> str:
+    """All of a text for stdout: escapes for control characters, and for what its encoding has not."""
     encoding = sys.stdout.encoding if sys.stdout is not None else "ascii"
-    return shown.encode(encoding or "ascii", "backslashreplace").decode(encoding or "ascii")
+    return escaped(str(text)).encode(encoding or "ascii", "backslashreplace").decode(encoding or "ascii")
 
 
 def verify(args: argparse.Namespace) -> int:
     """Compare the files of a run with the records of its checkpoints; 1 where one differs."""
     problems = folder_problems(args.folder)
     for problem in problems:
-        print(printable(problem))
+        print(for_stdout(problem))
     if problems:
         return 1
     listed = list_checkpoints(args.folder)
-    shown = printable(args.folder)
+    shown = for_stdout(args.folder)
     if not listed:
         print(f"{shown} has no checkpoint on record: there is nothing to compare its files with")
     else:
@@ -145,7 +145,7 @@ def show(args: argparse.Namespace) -> int:
     failures = []
     try:
         check_folder(folder)
-        print(f"Run folder {printable(folder)}")
+        print(f"Run folder {for_stdout(folder)}")
         sections = (_launch, _configuration, _rows)
         for section in sections:
             try:
@@ -155,7 +155,7 @@ def show(args: argparse.Namespace) -> int:
         out = links_out(folder)
         if out:
             reason = "leads out of the folder: checkpoints are not read"
-            failures += [f"{printable(path)} {reason}" for path in out]
+            failures += [f"{for_stdout(path)} {reason}" for path in out]
         else:
             _print(_checkpoints(folder))
             _print(_files(folder))
@@ -168,7 +168,7 @@ def show(args: argparse.Namespace) -> int:
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        print(printable(line))
+        print(for_stdout(line))
 
 
 def _launch(folder: str) -> list[str]:

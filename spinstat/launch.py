@@ -29,9 +29,9 @@ def mpi_fork(n: int, bind_to_core: bool = False) -> None:
         bind_to_core: keep each rank on a core of its own.
 
     Environment:
-        SPINSTAT_MPIEXEC_FLAGS: more options for the launcher, such as "--oversubscribe --allow-run-as-root",
-        which
-            Open MPI wants for more ranks than cores and for root.
+        SPINSTAT_MPIEXEC_FLAGS: more options for the launcher, such as
+            "--oversubscribe --allow-run-as-root", which Open MPI wants for more ranks than cores and for
+            root.
 
     Raises:
         TypeError: n is no whole number.

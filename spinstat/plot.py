@@ -222,7 +222,7 @@ def _curves(
     if wanted.xaxis:
         with_x = [member for member in having if x in member.run]
         if not with_x:
-            raise ValueError(no_column(x, having))
+            raise ValueError(no_column(x, members, beside=value))
         having = with_x
     for _, run in members:
         if not any(run is other for _, other in having):

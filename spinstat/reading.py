@@ -15,6 +15,7 @@ from .parsing import Column, parse
 FILES = ("progress.txt", "progress.csv")  # the first that a folder has is read
 PERFORMANCE = "Performance"
 PERFORMANCE_COLUMNS = ("AverageTestEpRet", "AverageEpRet")
+UNNAMED = "exp"  # what a run without an exp_name is called, as by Spinning Up's plotter
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,10 +164,14 @@ def _read_config(folder: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         with open(path, encoding="utf-8", errors="replace") as file:
             config = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
-        return {}, (f"config.json: {error}: skipped",)
+        return {}, (_without_config(str(error)),)
     if not isinstance(config, dict):
-        return {}, ("config.json: holds no names and values: skipped",)
+        return {}, (_without_config("holds no names and values"),)
     return config, ()
+
+
+def _without_config(reason: str) -> str:
+    return f"config.json: {reason}: skipped; the run is called {UNNAMED!r} where it is given no other name"
 
 
 def read_runs(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from types import TracebackType
 from typing import Any, Self
+
+from .terminal import is_terminal
 
 INTERVAL = 0.1  # seconds between two looks of a bar
 WIDTH = 24
@@ -43,7 +44,7 @@ class Bar:
         self._stream = sys.stderr
         self._shown = False
         self._next = 0.0
-        self._visible = total > 0 and _is_terminal(self._stream)
+        self._visible = total > 0 and is_terminal(self._stream)
 
     def show(self, done: int, detail: str = "") -> None:
         """Show that so many are done; at most ten times a second, so it may be called for every step."""
@@ -68,10 +69,3 @@ class Bar:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.hide()
-
-
-def _is_terminal(stream: Any) -> bool:
-    try:
-        return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
-    except (AttributeError, ValueError, OSError):
-        return False

@@ -58,10 +58,13 @@ def wants_color(stream: Any) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    if os.environ.get("TERM") == "dumb":
-        return False
+    return is_terminal(stream)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether people see this stream on a terminal, and one that is not dumb."""
     try:
-        return bool(stream.isatty())
+        return os.environ.get("TERM") != "dumb" and bool(stream.isatty())
     except (AttributeError, ValueError, OSError):  # no stream, a minimal one, a closed one
         return False
 

@@ -22,7 +22,12 @@ class UntrustedError(ValueError):
 def printable(text: str) -> str:
     """Text from the folder, for a message: short, and without what terminals take for commands."""
     shown = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
+    return escaped(shown)
+
+
+def escaped(text: str) -> str:
+    """Text in which control characters, which may move a terminal's cursor, are escapes."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def read_inside(root: str, path: str, most: int) -> bytes:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from relaunching import TRAIN
 
 # No test fails for being slow: other work may share the machine.
 settings.register_profile("spinstat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -76,5 +78,27 @@ def run_python(tmp_path: Path) -> RunPython:
         if check and done.returncode != 0:
             pytest.fail(f"{command} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
+
+    return run
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a training script; whoever is elsewhere must be able to relaunch its runs."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    (tmp_path / "elsewhere").mkdir()
+    return folder
+
+
+@pytest.fixture
+def relaunch(project: Path, run_python: RunPython) -> RunPython:
+    """Run the command from another folder than the run's."""
+
+    def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return run_python(
+            "-m", "spinstat.run", "relaunch", *words, cwd=project.parent / "elsewhere", **options
+        )
 
     return run

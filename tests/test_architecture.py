@@ -21,9 +21,9 @@ PLOTTING = {"compare", "compare_command", "compare_drawing", "curves", "datasets
 # Neighbours in a row do not know each other. A part may be named here before it exists.
 ORDER: list[list[set[str]]] = [
     [{"_core", "_arrays"}],
-    [{"files", "growing"}, {"histogram", "row"}, {"stderr"}, {"terminal"}, {"unpickling"},
+    [{"files", "growing"}, {"histogram", "kept", "row"}, {"stderr", "terminal"}, {"unpickling"},
      {"recipe", "untrusted"}, {"watchdog"}],
-    [{"comm"}, {"quantiles", "kept"}],
+    [{"comm"}, {"quantiles"}],
     [{"exchange"}],
     [{"writers", "console", "console_cells", "console_time"},
      {"config", "_describe", "_elements", "_static", *RECORDING}, {"checkpoint"}, {"ranks"},

@@ -152,7 +152,7 @@ def test_x_is_the_plotters_or_the_column_that_is_named() -> None:
     make_run(Path("other/a"), {"Loss": [5, 6, 7]})
     found = compare_runs("other", "Loss", at=1)
     assert (found.x, values_of(found, "exp")) == ("Row", [6])
-    with pytest.raises(ValueError, match="no run has the column 'Time'; there are: Loss"):
+    with pytest.raises(ValueError, match=r"no run with 'Loss' has the column 'Time'; there are: Loss$"):
         compare_runs("other", "Loss", xaxis="Time")
 
 
@@ -184,6 +184,42 @@ def test_runs_whose_performance_is_not_the_same_column_are_told(capsys: pytest.C
     assert found.columns == ("AverageTestEpRet", "AverageEpRet")
     told = capsys.readouterr().err
     assert "Performance is AverageTestEpRet in some runs and AverageEpRet in others: these may not be" in told
+
+
+def both_kinds() -> tuple[str, str]:
+    """Two runs of this package and one of Stable-Baselines3, and what is told of their columns."""
+    ours = {"Epoch": [0, 1], "AverageEpRet": [1, 2]}
+    runs("a", ours, ours)
+    Path("data/b").mkdir()
+    Path("data/b/progress.csv").write_text("time/iterations,rollout/ep_rew_mean\n1,5\n")
+    return (
+        "Epoch, AverageEpRet (data/a/a_s0/progress.txt and 1 more)",
+        "time/iterations, rollout/ep_rew_mean (data/b/progress.csv)",
+    )
+
+
+def test_where_no_run_has_a_column_those_of_each_kind_of_run_are_listed() -> None:
+    listed = "; ".join(both_kinds())
+    with pytest.raises(ValueError) as caught:
+        compare_runs("data", "KL")
+    assert str(caught.value) == f"no run has the column 'KL'; there are: {listed}"
+    with pytest.raises(ValueError) as caught:  # the others have it
+        compare_runs("data", xaxis="time/iterations")
+    performance = "Performance (AverageTestEpRet or AverageEpRet)"
+    told = f"no run with {performance} has the column 'time/iterations'; there are: {listed}"
+    assert str(caught.value) == told
+
+
+def test_where_some_runs_have_no_such_column_those_of_each_kind_are_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    listed = "; ".join(both_kinds())
+    assert values_of(compare_runs("data"), "a") == [2, 2]
+    told = capsys.readouterr().err
+    assert "data/b/progress.csv: no column 'Performance': not counted\n" in told
+    assert f"Columns of the runs: {listed}\n" in told
+    compare_runs("data/a")
+    assert "Columns" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

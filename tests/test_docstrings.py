@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -113,6 +114,21 @@ def test_the_docstring_of_a_function_names_its_arguments(name: str) -> None:
     told = text.partition("Args:")[2].partition("Returns:")[0] if "Args:" in text else ""
     missing = [argument for argument in names if not re.search(rf"\b{argument}\b", told)]
     assert not missing, f"not under Args: {missing}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(Path(spinstat.__file__).parent.rglob("*.py")),
+    ids=lambda path: f"{path.parent.stem}.{path.stem}",
+)
+def test_a_line_of_a_section_names_what_it_tells_of_or_is_indented_further(path: Path) -> None:
+    sections = re.compile(r"^(?:Args|Attributes|Environment|Raises):\n((?: +.+\n?)+)", re.MULTILINE)
+    defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = ast.get_docstring(node) if isinstance(node, defined) else None
+        for section in sections.findall(text or ""):
+            for line in re.findall(r"^ {4}\S.*", section, re.MULTILINE):
+                assert re.match(r" {4}[\w, *.]+: ", line), f"{node.name}: {line}"
 
 
 @pytest.mark.parametrize("cls", [EpochLogger, Logger, spinstat.Moments], ids=lambda cls: cls.__name__)

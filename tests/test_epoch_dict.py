@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import json
 import pickle
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -41,6 +42,15 @@ def test_b17_what_programs_do_with_it(logger: EpochLogger) -> None:
     assert logger.log_current_row == {"A": 10.0, "AverageB": 1.5, "StdB": 0.5, "MaxB": 2.0, "MinB": 1.0}
     assert copy.deepcopy(logger.epoch_dict) == {"A": [], "B": []}
     assert pickle.loads(pickle.dumps(dict(logger.epoch_dict))) == {"A": [], "B": []}
+
+
+def test_json_takes_a_dict_of_lists_made_of_it(logger: EpochLogger) -> None:
+    logger.store(A=1.5, B=2)
+    logger.store(A=3.0)
+    with pytest.raises(TypeError, match="Object of type dict is not JSON serializable"):
+        json.dumps(logger.epoch_dict)
+    as_lists = {key: list(values) for key, values in logger.epoch_dict.items()}
+    assert json.loads(json.dumps(as_lists)) == {"A": [1.5, 3.0], "B": [2]}
 
 
 def test_b17_the_attributes_that_programs_read_over_an_epoch(logger: EpochLogger) -> None:

@@ -56,6 +56,13 @@ def test_arrays_that_happen_to_be_as_many_as_their_elements_are_flattened() -> N
     check(histogram_of([[], [2.0, 5.0]], 2), np.array([2.0, 5.0]))
 
 
+def test_masked_elements_do_not_count() -> None:
+    masked = np.ma.masked_array([1.0, 9.0, 3.0], [False, True, False])
+    check(histogram_of([2.0, masked], 3), np.array([2.0, 1.0, 3.0]))
+    pair = np.ma.masked_array([1.0, 9.0], [False, True])
+    check(histogram_of([pair, pair + 1], 2), np.array([1.0, 2.0]))
+
+
 def test_values_that_cannot_be_drawn_are_a_warning_and_the_row_goes_on(output_dir: str) -> None:
     sink = Told()
     with EpochLogger(output_dir, quiet=True, sinks=[sink]) as logger:

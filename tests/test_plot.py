@@ -203,7 +203,7 @@ def test_G6_runs_with_metrics_of_their_own_are_drawn(tmp_path: Path) -> None:
     assert lines_of(plot_of("a", values="AverageLoss")) == {"exp": ([0], [1])}
     with pytest.raises(ValueError, match=r"Performance \(AverageTestEpRet or .*are: Epoch, AverageLoss"):
         make_plots("a")
-    with pytest.raises(ValueError, match="no run has the column 'Time'; there are: Epoch, AverageLoss"):
+    with pytest.raises(ValueError, match="no run with 'AverageLoss' has the column 'Time'; there are: Epoch"):
         make_plots("a", xaxis="Time", values="AverageLoss")
 
 

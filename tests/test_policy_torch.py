@@ -6,9 +6,6 @@ import io
 import os
 import pickle
 import shutil
-import sys
-import types
-import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,29 +15,13 @@ import joblib
 import numpy as np
 import pytest
 import torch
-from conftest import RunPython
+from policy_runs import save, save_as_the_original
 
-from spinstat import EpochLogger, _torch_models
+from spinstat import EpochLogger
 from spinstat.policy import load_actor_critic, load_policy_and_env, load_value_function
-from spinstat.unpickling import MissingClassError
 
 TESTS = str(Path(__file__).parent)
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-
-
-def save(folder: str, model: Any, env: Any = None, *itrs: int | None) -> None:
-    """A run of spinstat with one checkpoint for each itr."""
-    with EpochLogger(folder, quiet=True) as logger:
-        logger.setup_pytorch_saver(model)
-        for itr in itrs or (None,):
-            logger.save_state({"env": env}, itr)
-
-
-def save_as_the_original(folder: str, model: Any, state: dict[str, Any], suffix: str = "") -> None:
-    """The layout of Spinning Up itself: joblib's pickle, the whole module, no work folder."""
-    os.makedirs(os.path.join(folder, "pyt_save"), exist_ok=True)
-    torch.save(model, os.path.join(folder, "pyt_save", f"model{suffix}.pt"))
-    joblib.dump(state, os.path.join(folder, f"vars{suffix}.pkl"))
 
 
 def test_F1_a_saved_policy_and_environment_load_and_stdout_is_the_originals(
@@ -212,201 +193,6 @@ def test_the_places_of_tensors_can_be_chosen(output_dir: str) -> None:
     assert load_actor_critic(output_dir, map_location="meta").w.device.type == "meta"
 
 
-IN_MAIN = """if True:
-    import sys
-    {without}
-    import torch
-    from spinstat import EpochLogger
-    class OnlyHere(torch.nn.Module):
-        def act(self, obs):
-            return 7
-    class Env:
-        def reset(self): return 0.0
-        def step(self, a): return 0.0, 1.0, True, {{}}
-    logger = EpochLogger(sys.argv[1], quiet=True)
-    logger.setup_pytorch_saver(OnlyHere())
-    logger.save_state({{"env": Env()}})
-"""
-
-
-def test_F2_a_class_of_the_script_is_saved_by_value_with_cloudpickle(
-    output_dir: str, run_python: RunPython
-) -> None:
-    run_python("-c", IN_MAIN.format(without=""), output_dir)
-    env, get_action = load_policy_and_env(output_dir)
-    assert get_action(0.0) == 7
-    assert env.step(0)[1] == 1.0
-
-
-def test_F2_a_class_of_the_script_that_is_missing_is_named_with_the_ways_out(
-    output_dir: str, run_python: RunPython
-) -> None:
-    run_python("-c", IN_MAIN.format(without="sys.modules['cloudpickle'] = None"), output_dir)
-    with pytest.raises(MissingClassError) as raised:
-        load_policy_and_env(output_dir)
-    assert (raised.value.module, raised.value.name) == ("__main__", "OnlyHere")
-    for part in ("model.pt", "OnlyHere", "from your_training_script import OnlyHere", "cloudpickle"):
-        assert part in str(raised.value)
-
-
-def test_F2_the_script_that_has_the_class_loads_it(output_dir: str, run_python: RunPython) -> None:
-    program = IN_MAIN.format(without="sys.modules['cloudpickle'] = None") + """
-    from spinstat.policy import load_policy_and_env
-    print("acts", load_policy_and_env(sys.argv[1])[1](0.0))
-"""
-    assert "acts 7" in run_python("-c", program, output_dir).stdout
-
-
-class _Elsewhere:
-    """Pickles as an instance of a class of a module that is not installed."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __reduce__(self) -> Any:
-        module = types.ModuleType(self._module)
-        kind = type("MLPActorCritic", (), {"__module__": self._module})
-        module.MLPActorCritic = kind  # type: ignore[attr-defined]
-        sys.modules[self._module] = module
-        return kind, ()
-
-
-@pytest.mark.parametrize(
-    ("module", "missing", "way_out"),
-    [
-        ("spinup.algos.pytorch.ppo.core", "spinup", "install Spinning Up"),
-        ("gone_with_the_move", "gone_with_the_move", "PYTHONPATH"),
-    ],
-)
-def test_F2_a_module_that_is_missing_is_named(
-    output_dir: str, monkeypatch: pytest.MonkeyPatch, module: str, missing: str, way_out: str
-) -> None:
-    names = [".".join(module.split(".")[: end + 1]) for end in range(module.count(".") + 1)]
-    for name in names:
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    save_as_the_original(output_dir, _Elsewhere(module), {"env": agents.Counter()})
-    for name in names:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MissingClassError, match=f"needs module {missing}.*{way_out}") as raised:
-        load_policy_and_env(output_dir)
-    assert raised.value.name is None and raised.value.module == missing
-
-
-def test_F2_a_class_that_its_module_no_longer_has_is_named(
-    output_dir: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agents, "Renamed", type("Renamed", (), {"__module__": "agents"}), raising=False)
-    save_as_the_original(output_dir, agents.Renamed(), {})  # type: ignore[attr-defined]
-    monkeypatch.delattr(agents, "Renamed")
-    with pytest.raises(MissingClassError, match="Renamed of module agents"):
-        load_policy_and_env(output_dir)
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x04", b"PK\x03\x04 not a zip", b"no pickle at all"])
-def test_a_model_file_that_is_broken_is_named(output_dir: str, content: bytes) -> None:
-    save_as_the_original(output_dir, agents.Lean(), {})
-    Path(output_dir, "pyt_save", "model.pt").write_bytes(content)
-    with pytest.raises(Exception) as raised:
-        load_policy_and_env(output_dir)
-    assert "model.pt" in "".join([str(raised.value), *getattr(raised.value, "__notes__", ())])
-
-
-def test_a_dict_of_modules_and_optimizers_has_the_one_actor_in_it(output_dir: str) -> None:
-    model = agents.Valued()
-    save(output_dir, {"ac": model, "optimizer": torch.optim.Adam(model.parameters())})
-    _, get_action = load_policy_and_env(output_dir)
-    assert get_action(np.ones(4)) == 1
-    assert sorted(load_actor_critic(output_dir)) == ["ac", "optimizer"]
-
-
-@pytest.mark.parametrize(
-    ("model", "found"),
-    [
-        (torch.nn.Linear(2, 2), "none"),
-        ({"a": agents.Lean(), "b": agents.Lean()}, "more than one: a, b"),
-        ({"step": 3}, "none"),
-    ],
-)
-def test_a_model_without_a_policy_says_what_to_do(output_dir: str, model: Any, found: str) -> None:
-    save(output_dir, model)
-    with pytest.raises(TypeError, match=f"{found}.*load_actor_critic"):
-        load_policy_and_env(output_dir)
-
-
-def test_observations_of_several_parts_become_tensors_part_by_part(output_dir: str) -> None:
-    save(output_dir, _Parts())
-    _, get_action = load_policy_and_env(output_dir)
-    image, vector = np.zeros((2, 2)), np.ones(3)
-    assert get_action((image, vector)) == "tuple (2, 2) (3,)"
-    assert get_action({"image": image, "vector": vector}) == "dict (2, 2) (3,)"
-    assert get_action((1.0, 2.0)) == "Tensor (2,)", "numbers are one vector, as torch.as_tensor has it"
-    assert get_action(3) == "Tensor ()"
-
-
-class _Parts:
-    def act(self, obs: Any) -> str:
-        several = obs.values() if isinstance(obs, dict) else obs
-        parts = list(several) if isinstance(obs, dict | tuple) else [obs]
-        assert all(part.dtype == torch.float32 for part in parts)
-        return " ".join([type(obs).__name__, *(str(tuple(part.shape)) for part in parts)])
-
-
-def test_a_state_value_takes_one_observation_or_a_batch(output_dir: str) -> None:
-    save(output_dir, agents.Valued())
-    value = load_value_function(output_dir)
-    assert value(np.array([1.0, 2.0, 3.0, 4.0])) == 10.0
-    assert type(value(np.zeros(4))) is float
-    assert value(np.array([[1.0] * 4, [2.0] * 4])).tolist() == [4.0, 8.0]
-
-
-def test_of_two_action_values_the_lesser_one_counts(output_dir: str) -> None:
-    save(output_dir, agents.Soft(), None, 1)
-    value = load_value_function(output_dir, 1)
-    assert value([1.0, 2.0], [4.0]) == -7.0
-    assert value([-1.0, -2.0], [-4.0]) == -7.0
-    assert value(np.ones((3, 2)), np.ones((3, 1))).tolist() == [-3.0] * 3
-
-
-class Holder(torch.nn.Module):
-    """A module with the actor-critic as a part."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ac = agents.Valued()
-
-
-@pytest.mark.parametrize("saved", [{"ac": agents.Valued(), "step": 3}, Holder()], ids=["dict", "module"])
-def test_the_actor_critic_can_be_a_part_of_what_was_saved(output_dir: str, saved: Any) -> None:
-    save(output_dir, saved)
-    assert load_policy_and_env(output_dir)[1](np.ones(4)) == 1
-    assert load_value_function(output_dir)(np.ones(4)) == 4.0
-
-
-def test_a_dict_of_networks_can_have_the_value_function(output_dir: str) -> None:
-    save(output_dir, {"pi": torch.nn.Linear(2, 2), "v": torch.nn.Flatten(0)})
-    assert load_value_function(output_dir)(5.0) == 5.0
-
-
-def test_a_model_without_a_value_function_says_so(output_dir: str) -> None:
-    save(output_dir, agents.Lean())
-    with pytest.raises(TypeError, match="without a value function: none of v, q, q1, q2"):
-        load_value_function(output_dir)
-
-
-def test_torch_that_is_not_installed_is_named_with_its_extra(output_dir: str, run_python: RunPython) -> None:
-    save_as_the_original(output_dir, torch.nn.Linear(1, 1), {})
-    program = """if True:
-        import sys
-        sys.modules["torch"] = None
-        from spinstat.policy import load_policy_and_env
-        try:
-            load_policy_and_env(sys.argv[1])
-        except ImportError as error:
-            print(error)
-    """
-    assert "pip install 'spinstat[torch]'" in run_python("-c", program, output_dir).stdout
-
-
 def test_F1_torch_before_weights_only_is_not_given_it(
     output_dir: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,13 +216,3 @@ def test_the_model_of_a_checkpoint_that_never_got_its_plain_names_loads(
     env, get_action = load_policy_and_env(output_dir)
     assert env.length == 8 and get_action(np.ones(4)) == 1
     assert ".spinstat" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("kind", [list, tuple])
-def test_an_observation_of_several_arrays_is_one_tensor_without_a_warning(kind: type) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = _torch_models._to_tensor(kind([np.ones(2), np.zeros(2)]), None)
-    assert torch.equal(found, torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
-    unlike = _torch_models._to_tensor((np.ones(2), np.zeros(3)), None)
-    assert [part.shape for part in unlike] == [(2,), (3,)]

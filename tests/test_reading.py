@@ -12,6 +12,7 @@ import pytest
 from rows import dump
 
 from spinstat import EpochLogger, Logger
+from spinstat.grouping import find_members
 from spinstat.plot import Run, read_run, read_runs
 
 
@@ -202,7 +203,10 @@ def test_a_configuration_that_is_none_is_told_and_the_rows_are_read(tmp_path: Pa
     (folder / "config.json").write_text(text, encoding="latin-1")
     run = read_run(folder)
     assert (run.config, len(run)) == ({}, 1)
-    assert run.skipped[0].startswith("config.json: ")
+    (told,) = run.skipped
+    assert told.startswith("config.json: ")
+    assert told.endswith(": skipped; the run is called 'exp' where it is given no other name")
+    assert [member.group for member in find_members([str(folder)], None, False, ["A"])] == ["exp"]
 
 
 def test_runs_are_found_at_any_depth_and_in_order(tmp_path: Path) -> None:

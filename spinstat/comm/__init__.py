@@ -29,9 +29,8 @@ def choose_comm(comm: object = None) -> Comm:
     """The ranks to work with. Makes no collective.
 
     Args:
-        comm: None to find out; "serial" for this process alone; an mpi4py communicator; a torch.distributed
-        group; a
-            `Comm`.
+        comm: None to find out; "serial" for this process alone; an mpi4py communicator; a
+            torch.distributed group; a `Comm`.
 
     None gives, in this order: MPI where SPINSTAT_MPI=1; torch.distributed in a worker of torchrun; MPI under
     an MPI launcher; torch.distributed where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set; MPI where
