@@ -17,7 +17,8 @@ PLAIN_TYPES = frozenset({float, int, bool, str, type(None)})
 
 # What would end a field or a line in some reader of the file: str.splitlines breaks at all but the tab.
 _BREAKS = re.compile("[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_BREAK_CODES = re.compile(r"\\(?:[tnr]|x0b|x0c|x1c|x1d|x1e|x85|u2028|u2029)")
+_CODE = re.compile(r"\\(?:[tnr\\]|x0b|x0c|x1c|x1d|x1e|x22|x85|u2028|u2029)")
+_QUOTED = re.compile(rf'"(?=.*\\)((?:[^"\\]|{_CODE.pattern})*)"', re.DOTALL)
 
 
 class Stored(NamedTuple):
@@ -229,6 +230,20 @@ def escape(text: str) -> str:
     return _BREAKS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
-def unescape(text: str) -> str:
-    """The text that `escape` was given."""
-    return _BREAK_CODES.sub(lambda found: found.group().encode().decode("unicode_escape"), text)
+def quote_name(name: str) -> str:
+    r"""How a header names a column: as it is, or "a\tb" in quotes where there are breaks in the name.
+
+    Names such as $\theta$ are not to be taken for one with a tab, so those without quotes have no codes. In
+    quotes are also the names that look as if they were.
+    """
+    if _BREAKS.search(name) is None and _QUOTED.fullmatch(name) is None:
+        return name
+    return '"' + escape(name.replace("\\", r"\\").replace('"', r"\x22")) + '"'
+
+
+def unquote_name(text: str) -> str:
+    """The name that `quote_name` was given."""
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        return text
+    return _CODE.sub(lambda found: found.group().encode().decode("unicode_escape"), quoted[1])

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from .files import write_atomic
 from .growing import GrowingFile, TextFile
-from .row import Row, escape, unescape
+from .row import Row, escape, quote_name, unquote_name
 from .terminal import show, warn
 
 __all__ = [
@@ -267,11 +267,11 @@ def read_columns(path: str) -> tuple[str, ...] | None:
 
 def _parse_header(data: bytes) -> tuple[str, ...]:
     line = data.split(b"\n", 1)[0].decode("utf-8", "replace")
-    return tuple(unescape(name) for name in line.removesuffix("\r").split("\t"))
+    return tuple(unquote_name(name) for name in line.removesuffix("\r").split("\t"))
 
 
 def _header(columns: Sequence[str]) -> str:
-    return "\t".join(map(escape, columns)) + "\n"
+    return "\t".join(map(quote_name, columns)) + "\n"
 
 
 def _encode(text: str) -> bytes:
