@@ -213,6 +213,9 @@ class EpochLogger(EpochStore, Logger):
             self._reduce_batch()
             self._batch.end()
         super().dump_tabular()
+
+    def _row_done(self) -> None:
+        super()._row_done()
         self._agreement.left_over = self._counts()
         self._agreement.next_row()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from thread_ranks import ThreadComm, on_ranks
 
 from spinstat import EpochLogger
 from spinstat.exchange import KeyMismatchError
+from spinstat.row import Row
 
 
 class TestSeveralRanks:
@@ -237,6 +239,17 @@ class TestBatch:
         assert content(output_dir) == "A\n5.0\n"
 
 
+class Interrupted:
+    """A sink during whose first row Ctrl-C is pressed."""
+
+    def write(self, row: Row) -> None:
+        if row.number == 0:
+            raise KeyboardInterrupt
+
+    def close(self) -> None:
+        pass
+
+
 class TestErrorsOfOneRank:
     @pytest.mark.parametrize("new_keys", ["add", "error"])
     def test_a_key_that_one_rank_cannot_log_is_an_error_on_all(self, output_dir: str, new_keys: Any) -> None:
@@ -324,6 +337,23 @@ class TestErrorsOfOneRank:
                     logger.log_tabular("A")
 
         on_ranks(2, program)
+
+    @pytest.mark.parametrize("batch", [False, True])
+    def test_an_interrupt_of_a_sink_ends_the_row_as_on_the_other_ranks(
+        self, output_dir: str, batch: bool
+    ) -> None:
+        def program(comm: ThreadComm) -> None:
+            interrupted = Interrupted()
+            logger = EpochLogger(output_dir, comm=comm, quiet=True, batch=batch, sinks=[interrupted])
+            for epoch in range(3):
+                logger.store(A=epoch + comm.rank, Kept=1.0)
+                logger.log_tabular("A", average_only=True)
+                with pytest.raises(KeyboardInterrupt) if comm.rank == epoch == 0 else nullcontext():
+                    logger.dump_tabular()
+                assert logger._is_between_rows()
+
+        on_ranks(2, program)
+        assert content(output_dir) == "A\n0.5\n1.5\n2.5\n"
 
     def test_a_batch_that_all_ranks_left_by_an_error_precedes_a_right_one(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> list[object]:
