@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rows import content
+from rows import content, dump
 from thread_ranks import ThreadComm, on_ranks
 
 from spinstat import EpochLogger
@@ -216,6 +216,40 @@ class TestBatch:
         logger.log_tabular("A", average_only=True)
         logger.dump_tabular()
         assert content(output_dir) == "A\n2.0\n"
+
+    @pytest.mark.parametrize("dumped", [False, True])
+    def test_a_block_of_explicit_values_that_raises_drops_the_row(
+        self, output_dir: str, dumped: bool
+    ) -> None:
+        logger = EpochLogger(output_dir)
+        with pytest.raises(ZeroDivisionError), logger.batch():
+            if dumped:
+                dump(logger, Epoch=0)
+            logger.log_tabular("Epoch", 1)
+            raise ZeroDivisionError
+        assert logger.log_current_row == {}
+        dump(logger, Epoch=2)
+        assert content(output_dir) == ("Epoch\n0\n2\n" if dumped else "Epoch\n2\n")
+
+    @pytest.mark.parametrize("always", [False, True])
+    def test_an_interrupted_reduction_drops_the_row(
+        self, output_dir: str, monkeypatch: pytest.MonkeyPatch, always: bool
+    ) -> None:
+        logger = EpochLogger(output_dir, batch=always)
+
+        def interrupted(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        logger.store(A=1.0)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(logger, "_reduce", interrupted)
+            with nullcontext() if always else logger.batch():
+                logger.log_tabular("Epoch", 0)
+                logger.log_tabular("A")
+                logger.dump_tabular() if always else None
+        assert (logger.log_current_row, logger.log_headers) == ({}, [])
+        dump(logger, Epoch=1)
+        assert content(output_dir) == "Epoch\n1\n"
 
     def test_a_block_in_a_block_is_refused(self, output_dir: str) -> None:
         logger = EpochLogger(output_dir)
