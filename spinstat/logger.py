@@ -367,6 +367,7 @@ class Logger(StateSaver):
 
         Raises:
             OSError: rows are left that cannot be written now either; close() may be tried again.
+            Exception: what else a writer raises; the others are closed.
         """
         close_all(self._writers)
         self._closed = True
