@@ -111,9 +111,10 @@ def make_row(
         else:
             values[at], text = _cell(columns[at], value)
             written.append(text)
-    for column, (value, text) in texts.items():
-        if column in columns and values[columns.index(column)] is value:
-            written[columns.index(column)] = escape(text)
+    if texts:
+        for at, column in enumerate(columns):
+            if column in texts and texts[column][0] is values[at]:
+                written[at] = escape(texts[column][1])
     return Row(
         number, tuple(columns), tuple(values), tuple(written), header,
         MappingProxyType(stored or {}), MappingProxyType(histograms or {}),
@@ -129,8 +130,15 @@ def _cell(column: str, value: object) -> tuple[object, str]:
         try:
             value, text = plain(column, value)
         except TypeError:  # an array, or an object whose str() raises
-            text = str(value.tolist()) if hasattr(value, "tolist") else f"<{type(value).__name__}>"
+            text = _list_text(value)
     return value, escape(str(value) if text is None else text)
+
+
+def _list_text(value: Any) -> str:
+    try:
+        return str(value.tolist())
+    except Exception:  # it has none, or is a tensor without data
+        return f"<{type(value).__name__}>"
 
 
 def check_key(key: object) -> None:
