@@ -213,6 +213,9 @@ class EpochLogger(EpochStore, Logger):
             self._reduce_batch()
             self._batch.end()
         super().dump_tabular()
+
+    def _row_done(self) -> None:
+        super()._row_done()
         self._agreement.left_over = self._counts()
         self._agreement.next_row()
 
@@ -240,12 +243,13 @@ class EpochLogger(EpochStore, Logger):
             logger.dump_tabular()
 
         All ranks must run the block. Until its end log_current_row is not complete, and reading it is an
-        error. A block that raises drops the row; where it raises on some ranks only, the others get a
-        KeyMismatchError at its end.
+        error. A block that raises drops the row, with what was logged before the block; where it raises on
+        some ranks only, the others get a KeyMismatchError at its end.
 
         Raises:
             RuntimeError: a block within a block.
-            KeyError, KeyMismatchError: at the end, as log_tabular.
+            KeyError: at the end, as log_tabular; the other keys stay in the row.
+            KeyMismatchError: at the end, as log_tabular.
         """
         batch = self._batch
         if batch.in_block:
@@ -260,9 +264,9 @@ class EpochLogger(EpochStore, Logger):
             if batch.waiting is not None:
                 self._reduce_batch()
         except BaseException as error:
-            if not at_end and batch.waiting is not None:
-                self._refuse_batch(error)
-            if batch.waiting:
+            if not at_end:
+                if batch.waiting is not None:
+                    self._refuse_batch(error)
                 self._drop_row()
             # What this rank reduces next is not of the row that other ranks have come to the end of.
             self._agreement.communicated = True
@@ -285,8 +289,21 @@ class EpochLogger(EpochStore, Logger):
             error.add_note("Other ranks came to the end of the batch, so all of them drop its row.")
 
     def _reduce_batch(self) -> None:
-        """Reduce the keys that wait, and fill in their columns."""
+        """Reduce the keys that wait, and fill in their columns; drop the row where that does not end well."""
         waiting, self._batch.waiting = self._batch.waiting or [], []
+        try:
+            empty = self._fill_in(waiting)
+        except BaseException:  # Ctrl-C, mostly: the columns would stay blank
+            self._drop_row()
+            raise
+        if empty and self._strict_keys:
+            for closed in empty:
+                self._take_back(closed.columns)
+        if empty:
+            self._report_empty([closed.key for closed in empty])
+
+    def _fill_in(self, waiting: Sequence[Closed]) -> list[Closed]:
+        """Reduce these keys, set their columns, and return those that no rank has a value for."""
         items = [(closed.key, closed.moments) for closed in waiting]
         results = self._reduce("row", items, [closed.wanted for closed in waiting])
         empty = []
@@ -296,11 +313,7 @@ class EpochLogger(EpochStore, Logger):
             self._note(closed.key, closed.columns, result.info, closed.wanted)
             for column, cell in zip(closed.columns, closed.cells(result.moments), strict=True):
                 self._draft.cells[column] = cell
-        if empty and self._strict_keys:
-            for closed in empty:
-                self._take_back(closed.columns)
-        if empty:
-            self._report_empty([closed.key for closed in empty])
+        return empty
 
     def _require_whole_row(self) -> None:
         if self._batch.waiting:

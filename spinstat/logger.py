@@ -257,6 +257,7 @@ class Logger(StateSaver):
         draft = self._draft
         added = [key for key in draft.cells if key not in known]  # put into log_current_row by hand
         if not known and not added:
+            self._row_done()
             return
         if added:
             for key in added:
@@ -274,8 +275,12 @@ class Logger(StateSaver):
         self._after_row(draft.cells)
         self.first_row = False
         draft.clear(len(self.log_headers))
+        self._row_done()
         if interrupt is not None:
             raise interrupt
+
+    def _row_done(self) -> None:
+        """The row is over on this rank, whether or not an interrupt is about to be raised."""
 
     def _write(self, row: Row) -> BaseException | None:
         """Give a row to all writers. An interrupt waits: a row that some have and some have not would be
@@ -364,6 +369,7 @@ class Logger(StateSaver):
 
         Raises:
             OSError: rows are left that cannot be written now either; close() may be tried again.
+            Exception: what else a writer raises; the others are closed.
         """
         close_all(self._writers)
         self._closed = True

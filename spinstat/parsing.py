@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .regular import RegularRows, regular_rows
-from .row import unescape
+from .row import unquote_name
 
 Column = npt.NDArray[Any]
 
@@ -177,7 +177,7 @@ def _blocks(rows: Iterable[tuple[int, list[str]]], delimiter: str, notes: _Notes
 def _names(line: int, cells: list[str], delimiter: str, notes: _Notes) -> list[str]:
     names: list[str] = []
     for cell in cells:
-        name = unescape(cell) if delimiter == "\t" else cell
+        name = unquote_name(cell) if delimiter == "\t" else cell
         if name in names:
             count = 1
             while f"{name}.{count}" in names:
@@ -192,7 +192,7 @@ def _is_header(cells: list[str], names: list[str]) -> bool:
     """Whether a line names columns: different words, no number, and a name that is known or another width."""
     if len(set(cells)) < len(cells) or any(_number(cell) is not None or not cell for cell in cells):
         return False
-    known = {unescape(cell) for cell in cells} & set(names)
+    known = {unquote_name(cell) for cell in cells} & set(names)
     return bool(known) or (len(cells) != len(names) and len(cells) > 1)
 
 

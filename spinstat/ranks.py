@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._core import moments
+from ._core import Moments, moments
 from .comm import Comm, MpiComm, choose_comm
 from .exchange import Channel
 from .watchdog import watchdog
@@ -170,8 +170,8 @@ def mpi_statistics_scalar(x: Any, with_min_and_max: bool = False) -> tuple[float
         values, so values that are all equal have a std of exactly 0. Without any value: nan, nan, inf, -inf.
 
     Raises:
-        TypeError: `x` holds something that is not a real number.
-        KeyMismatchError: other ranks are in another call.
+        TypeError: `x` holds something that is not a real number, on all ranks.
+        KeyMismatchError: other ranks are in another call, or only some of them have numbers.
 
     Examples:
         >>> from spinstat import mpi_statistics_scalar
@@ -179,7 +179,12 @@ def mpi_statistics_scalar(x: Any, with_min_and_max: bool = False) -> tuple[float
         (3.0, 1.8708286933869707, 1.0, 6.0)
     """
     channel = Channel(choose_comm(), _NO_LOGGER)
-    merged = channel.reduce("mpi_statistics_scalar", 0, [("", moments(x))])[0].moments
+    try:
+        own = moments(x)
+    except Exception:  # the other ranks are in the same call, and wait
+        channel.reduce("refused mpi_statistics_scalar", 0, [("", Moments())])
+        raise
+    merged = channel.reduce("mpi_statistics_scalar", 0, [("", own)])[0].moments
     if not with_min_and_max:
         return merged.mean, merged.std()
     if merged.count == 0:

@@ -17,7 +17,8 @@ PLAIN_TYPES = frozenset({float, int, bool, str, type(None)})
 
 # What would end a field or a line in some reader of the file: str.splitlines breaks at all but the tab.
 _BREAKS = re.compile("[\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-_BREAK_CODES = re.compile(r"\\(?:[tnr]|x0b|x0c|x1c|x1d|x1e|x85|u2028|u2029)")
+_CODE = re.compile(r"\\(?:[tnr\\]|x0b|x0c|x1c|x1d|x1e|x22|x85|u2028|u2029)")
+_QUOTED = re.compile(rf'"(?=.*\\)((?:[^"\\]|{_CODE.pattern})*)"', re.DOTALL)
 
 
 class Stored(NamedTuple):
@@ -110,9 +111,10 @@ def make_row(
         else:
             values[at], text = _cell(columns[at], value)
             written.append(text)
-    for column, (value, text) in texts.items():
-        if column in columns and values[columns.index(column)] is value:
-            written[columns.index(column)] = escape(text)
+    if texts:
+        for at, column in enumerate(columns):
+            if column in texts and texts[column][0] is values[at]:
+                written[at] = escape(texts[column][1])
     return Row(
         number, tuple(columns), tuple(values), tuple(written), header,
         MappingProxyType(stored or {}), MappingProxyType(histograms or {}),
@@ -128,8 +130,15 @@ def _cell(column: str, value: object) -> tuple[object, str]:
         try:
             value, text = plain(column, value)
         except TypeError:  # an array, or an object whose str() raises
-            text = str(value.tolist()) if hasattr(value, "tolist") else f"<{type(value).__name__}>"
+            text = _list_text(value)
     return value, escape(str(value) if text is None else text)
+
+
+def _list_text(value: Any) -> str:
+    try:
+        return str(value.tolist())
+    except Exception:  # it has none, or is a tensor without data
+        return f"<{type(value).__name__}>"
 
 
 def check_key(key: object) -> None:
@@ -229,6 +238,20 @@ def escape(text: str) -> str:
     return _BREAKS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
-def unescape(text: str) -> str:
-    """The text that `escape` was given."""
-    return _BREAK_CODES.sub(lambda found: found.group().encode().decode("unicode_escape"), text)
+def quote_name(name: str) -> str:
+    r"""How a header names a column: as it is, or "a\tb" in quotes where there are breaks in the name.
+
+    Names such as $\theta$ are not to be taken for one with a tab, so those without quotes have no codes. In
+    quotes are also the names that look as if they were.
+    """
+    if _BREAKS.search(name) is None and _QUOTED.fullmatch(name) is None:
+        return name
+    return '"' + escape(name.replace("\\", r"\\").replace('"', r"\x22")) + '"'
+
+
+def unquote_name(text: str) -> str:
+    """The name that `quote_name` was given."""
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        return text
+    return _CODE.sub(lambda found: found.group().encode().decode("unicode_escape"), quoted[1])

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from .files import write_atomic
 from .growing import GrowingFile, TextFile
-from .row import Row, escape, unescape
+from .row import Row, escape, quote_name, unquote_name
 from .terminal import show, warn
 
 __all__ = [
@@ -37,13 +37,13 @@ class Writer(Protocol):
 
 
 def close_all(writers: Iterable[Writer]) -> None:
-    """Close all of them; raises the first OSError when that is done."""
-    failure = None
+    """Close all of them; raises the first error when that is done."""
+    failure: BaseException | None = None
     for writer in writers:
         try:
             writer.close()
-        except OSError as error:
-            failure = failure or error
+        except BaseException as error:  # it waits for the others
+            failure = error if failure is None else failure
     if failure is not None:
         raise failure
 
@@ -143,7 +143,8 @@ class ProgressWriter:
         A full disk or a vanished folder is a warning, and the rows wait.
 
         Raises:
-            ValueError: the file has been closed; the row is not kept.
+            ValueError: the file has been closed; neither this row nor those that waited are kept.
+            Exception: what else a file of the user's raises; this row is not kept.
         """
         self._waiting.append(row)
         try:
@@ -153,6 +154,10 @@ class ProgressWriter:
             warn(f"{self._own.name}: {error}; rows are kept in memory and written with the next that can be")
         except ValueError:
             self._waiting.clear()
+            raise
+        except Exception:
+            if self._waiting and self._waiting[-1] is row:  # else whoever dumps again has it twice
+                del self._waiting[-1]
             raise
 
     def _count(self) -> str:
@@ -267,11 +272,11 @@ def read_columns(path: str) -> tuple[str, ...] | None:
 
 def _parse_header(data: bytes) -> tuple[str, ...]:
     line = data.split(b"\n", 1)[0].decode("utf-8", "replace")
-    return tuple(unescape(name) for name in line.removesuffix("\r").split("\t"))
+    return tuple(unquote_name(name) for name in line.removesuffix("\r").split("\t"))
 
 
 def _header(columns: Sequence[str]) -> str:
-    return "\t".join(map(escape, columns)) + "\n"
+    return "\t".join(map(quote_name, columns)) + "\n"
 
 
 def _encode(text: str) -> bytes:

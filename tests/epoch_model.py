@@ -78,8 +78,7 @@ class Model:
                 waiting.append((key, self.take(key), columns))
                 self.set(dict.fromkeys(columns))
         except AssertionError:
-            if waiting:
-                self.drop_row()
+            self.drop_row()
             raise
         empty = []
         for key, values, columns in waiting:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
-from rows import content
+from rows import content, dump
 from thread_ranks import ThreadComm, on_ranks
 
 from spinstat import EpochLogger
 from spinstat.exchange import KeyMismatchError
+from spinstat.row import Row
 
 
 class TestSeveralRanks:
@@ -215,6 +217,40 @@ class TestBatch:
         logger.dump_tabular()
         assert content(output_dir) == "A\n2.0\n"
 
+    @pytest.mark.parametrize("dumped", [False, True])
+    def test_a_block_of_explicit_values_that_raises_drops_the_row(
+        self, output_dir: str, dumped: bool
+    ) -> None:
+        logger = EpochLogger(output_dir)
+        with pytest.raises(ZeroDivisionError), logger.batch():
+            if dumped:
+                dump(logger, Epoch=0)
+            logger.log_tabular("Epoch", 1)
+            raise ZeroDivisionError
+        assert logger.log_current_row == {}
+        dump(logger, Epoch=2)
+        assert content(output_dir) == ("Epoch\n0\n2\n" if dumped else "Epoch\n2\n")
+
+    @pytest.mark.parametrize("always", [False, True])
+    def test_an_interrupted_reduction_drops_the_row(
+        self, output_dir: str, monkeypatch: pytest.MonkeyPatch, always: bool
+    ) -> None:
+        logger = EpochLogger(output_dir, batch=always)
+
+        def interrupted(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        logger.store(A=1.0)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(logger, "_reduce", interrupted)
+            with nullcontext() if always else logger.batch():
+                logger.log_tabular("Epoch", 0)
+                logger.log_tabular("A")
+                logger.dump_tabular() if always else None
+        assert (logger.log_current_row, logger.log_headers) == ({}, [])
+        dump(logger, Epoch=1)
+        assert content(output_dir) == "Epoch\n1\n"
+
     def test_a_block_in_a_block_is_refused(self, output_dir: str) -> None:
         logger = EpochLogger(output_dir)
         with logger.batch(), pytest.raises(RuntimeError, match="in a batch already"), logger.batch():
@@ -235,6 +271,17 @@ class TestBatch:
 
         on_ranks(2, program)
         assert content(output_dir) == "A\n5.0\n"
+
+
+class Interrupted:
+    """A sink during whose first row Ctrl-C is pressed."""
+
+    def write(self, row: Row) -> None:
+        if row.number == 0:
+            raise KeyboardInterrupt
+
+    def close(self) -> None:
+        pass
 
 
 class TestErrorsOfOneRank:
@@ -324,6 +371,23 @@ class TestErrorsOfOneRank:
                     logger.log_tabular("A")
 
         on_ranks(2, program)
+
+    @pytest.mark.parametrize("batch", [False, True])
+    def test_an_interrupt_of_a_sink_ends_the_row_as_on_the_other_ranks(
+        self, output_dir: str, batch: bool
+    ) -> None:
+        def program(comm: ThreadComm) -> None:
+            interrupted = Interrupted()
+            logger = EpochLogger(output_dir, comm=comm, quiet=True, batch=batch, sinks=[interrupted])
+            for epoch in range(3):
+                logger.store(A=epoch + comm.rank, Kept=1.0)
+                logger.log_tabular("A", average_only=True)
+                with pytest.raises(KeyboardInterrupt) if comm.rank == epoch == 0 else nullcontext():
+                    logger.dump_tabular()
+                assert logger._is_between_rows()
+
+        on_ranks(2, program)
+        assert content(output_dir) == "A\n0.5\n1.5\n2.5\n"
 
     def test_a_batch_that_all_ranks_left_by_an_error_precedes_a_right_one(self, output_dir: str) -> None:
         def program(comm: ThreadComm) -> list[object]:

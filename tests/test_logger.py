@@ -15,6 +15,7 @@ from rows import content, dump
 from thread_ranks import ThreadComm, on_ranks
 
 from spinstat import EpochLogger, Logger
+from spinstat.row import make_row
 
 
 class Mute:
@@ -63,6 +64,7 @@ class TestRow:
             pytest.param(torch.tensor([1.0, 2.0]), "[1.0, 2.0]", id="C6-tensor"),
             pytest.param(torch.tensor([0.5]), "0.5", id="C7"),
             pytest.param(Mute(), "<Mute>", id="no text"),
+            pytest.param(torch.empty(2, device="meta"), "<Tensor>", id="no data"),
         ],
     )
     def test_whatever_is_put_in_by_hand_is_written(
@@ -73,6 +75,16 @@ class TestRow:
         logger.dump_tabular()
         assert content(output_dir) == f"A\n{text}\n"
         assert f"|               A | {text:>15} |" in capsys.readouterr().out
+
+    def test_texts_of_many_columns_are_found_without_a_search_for_each(self) -> None:
+        class Unsearched(list[str]):
+            def index(self, *arguments: object) -> int:
+                raise AssertionError("one search a column is quadratic")
+
+        cells = {"A": 0.5, "B": 7.0, "C": 1.5}
+        texts = {"A": (cells["A"], "0.50"), "B": (8.0, "set anew since"), "D": (1.0, "taken out")}
+        row = make_row(0, Unsearched(cells), dict(cells), dict(texts), False)
+        assert row.texts == ("0.50", "7.0", "1.5")
 
     def test_it_can_be_set_as_a_whole(self, output_dir: str) -> None:
         logger = Logger(output_dir)

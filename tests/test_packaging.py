@@ -121,6 +121,24 @@ def test_every_public_name_is_there_and_documented() -> None:
     assert set(spinstat.__all__) <= set(dir(spinstat))
 
 
+@pytest.mark.parametrize("name", ["checkpoint", "compare", "plot", "policy"])
+def test_a_module_is_there_when_first_asked_for(run_python: RunPython, name: str) -> None:
+    program = f"import spinstat; print({name!r} in dir(spinstat), spinstat.{name}.__name__)"
+    assert run_python("-c", program).stdout == f"True spinstat.{name}\n"
+
+
+def test_errors_and_results_of_a_logger_are_names_of_the_package() -> None:
+    from spinstat import _core, exchange
+
+    assert spinstat.KeyMismatchError is exchange.KeyMismatchError
+    assert spinstat.RowInfo is _core.RowInfo
+
+
+@pytest.mark.parametrize("module", ["plot", "test_policy"])
+def test_modules_that_are_programs_in_spinning_up_are_programs(run_python: RunPython, module: str) -> None:
+    assert "usage:" in run_python("-m", f"spinstat.utils.{module}", "--help").stdout
+
+
 def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="EpochLoger"):
         spinstat.EpochLoger  # noqa: B018

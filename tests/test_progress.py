@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rows import content, dump
 
 from spinstat import EpochLogger, Logger
+from spinstat.plot import read_run
+from spinstat.row import quote_name, unquote_name
 
 
 @pytest.mark.parametrize(
@@ -69,9 +71,31 @@ def test_a_statistic_is_the_shortest_text_that_reads_back_c8(output_dir: str) ->
     assert content(output_dir).splitlines()[1] == "0.10000000149011612\t0.1\t0.0\t0.1\t0.1"
 
 
-def test_tabs_and_newlines_in_keys_are_escaped(output_dir: str) -> None:
-    dump(Logger(output_dir), **{"a\tb": 1, "c\nd": 2})
-    assert content(output_dir) == "a\\tb\tc\\nd\n1\t2\n"
+def test_keys_with_tabs_and_newlines_are_quoted(output_dir: str) -> None:
+    dump(Logger(output_dir), **{"a\tb": 1, "c\nd": 2, 'e"\\\r': 3})
+    assert content(output_dir) == r'"a\tb" "c\nd" "e\x22\\\r"'.replace(" ", "\t") + "\n1\t2\t3\n"
+
+
+@pytest.mark.parametrize("key", [r"$\theta$", r"$\nu$", r"\x85", r"C:\new", '"quoted"', 'a "b"', r'"\d"'])
+def test_keys_without_breaks_are_written_as_they_are(output_dir: str, key: str) -> None:
+    dump(Logger(output_dir), **{key: 1})
+    logger = Logger(output_dir, resume=True)
+    assert logger.log_headers == [key]
+    dump(logger, **{key: 2})
+    assert content(output_dir) == f"{key}\n1\n2\n"
+    assert read_run(output_dir)[key].tolist() == [1, 2]
+
+
+NAMES = st.text(st.sampled_from('"\\tnrx2285u0 \t\n\r\x85\u2028') | st.characters(codec="utf-8"))
+
+
+@given(name=NAMES)
+@example(name=r'"\t"')
+@example(name='"\t')
+def test_a_name_in_a_header_is_read_as_it_was(name: str) -> None:
+    text = quote_name(name)
+    assert unquote_name(text) == name
+    assert "\t" not in text and len(text.splitlines()) <= 1
 
 
 def test_a_key_that_is_missing_in_a_row_is_an_empty_field_c3(output_dir: str) -> None:
@@ -233,7 +257,7 @@ class TestResume:
         assert second.log_headers == ["E", "key\twith tab"]
         assert second.first_row is False
         dump(second, E=1, **{"key\twith tab": "b"})
-        assert content(output_dir) == "E\tkey\\twith tab\n0\ta\n1\tb\n"
+        assert content(output_dir) == "E\t\"key\\twith tab\"\n0\ta\n1\tb\n"
 
     def test_new_keys_error_holds_for_the_resumed_columns(self, output_dir: str) -> None:
         dump(Logger(output_dir), E=0)

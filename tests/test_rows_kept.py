@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,19 @@ from conftest import RunPython
 from rows import content, dump
 
 from spinstat import Logger
+from spinstat.row import Row
+from spinstat.writers import close_all
+
+
+class BrokenFile(io.StringIO):
+    """A file of the user's that takes nothing."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def write(self, text: str) -> int:
+        raise self._error
 
 
 class TestNothingIsLost:
@@ -71,6 +85,39 @@ class TestNothingIsLost:
         os.rename(output_dir + ".away", output_dir)
         logger.close()
         assert content(output_dir) == "A\n0\n1\n"
+
+    def test_a_row_that_a_file_of_the_users_cannot_take_is_not_there_twice(self, output_dir: str) -> None:
+        logger = Logger(output_dir)
+        own, logger.output_file = logger.output_file, BrokenFile(TypeError("a bytes-like object is required"))
+        logger.log_tabular("A", 1)
+        for _ in range(2):
+            with pytest.raises(TypeError, match="bytes-like"):
+                logger.dump_tabular()
+        logger.output_file = own
+        logger.dump_tabular()
+        assert content(output_dir) == "A\n1\n"
+
+    def test_closing_goes_on_after_any_error_and_raises_the_first(self, output_dir: str) -> None:
+        closed: list[str] = []
+
+        class Closing:
+            def __init__(self, name: str, error: BaseException | None) -> None:
+                self._end = name, error
+
+            def write(self, row: Row) -> None:
+                pass
+
+            def close(self) -> None:
+                name, error = self._end
+                closed.append(name)
+                if error is not None:
+                    raise error
+
+        with pytest.raises(ValueError, match="closed file"):
+            close_all([
+                Closing("a", ValueError("closed file")), Closing("b", KeyboardInterrupt()), Closing("c", None)
+            ])
+        assert closed == ["a", "b", "c"]
 
     def test_the_error_that_ends_a_block_is_not_hidden_by_that_of_closing(self, output_dir: str) -> None:
         with (

@@ -300,8 +300,24 @@ class TestWritersOfTheUser:
         assert recorder.calls == [("Epoch", 4.0, 4), ("X", 2.0, 4)]
 
 
+class Failing(Recorder):
+    """A writer that cannot write; its close() fails as well."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        super().__init__()
+        self.closed = False
+        self._error = error
+
+    def flush(self) -> None:
+        raise self._error("cannot be written")
+
+    def close(self) -> None:
+        self.closed = True
+        raise self._error("cannot be closed")
+
+
 FULL_DISK = """
-import resource, signal, sys, warnings
+import os, resource, signal, sys, threading, warnings
 sys.modules["tensorflow"] = None  # which torch's writer would load, and which takes long
 from spinstat import Logger
 from spinstat.sinks import event_writers
@@ -312,11 +328,17 @@ logger = Logger(folder, quiet=True, sinks=["tensorboard"])
 def dump(epoch):
     logger.log_tabular("Epoch", epoch); logger.dump_tabular()
 dump(0)
+def held():
+    files = os.listdir("/proc/self/fd"), os.listdir(folder + "/tensorboard")
+    return threading.active_count(), *map(len, files)
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    for epoch in range(1, 30): dump(epoch)
+    for epoch in range(1, 30):
+        dump(epoch)
+        if epoch == 2: before = held()
+print(before == held() or (before, held()))
 print(sum("the sink tensorboard failed" in str(warning.message) for warning in caught))
 resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 dump(30)
@@ -330,9 +352,28 @@ class TestPackages:
         self, output_dir: str, run_python: RunPython, package: str
     ) -> None:
         """The limit on the size of files stands for the disk."""
-        assert run_python("-c", FULL_DISK, output_dir, package).stdout == "1\n"
+        assert run_python("-c", FULL_DISK, output_dir, package).stdout == "True\n1\n"
         found = scalars(output_dir, "Epoch")
         assert sorted(set(found)) == [(epoch, float(epoch)) for epoch in range(32)]
+
+    @pytest.mark.parametrize("last", [OSError, ValueError])
+    def test_a_writer_that_fails_is_closed(
+        self, output_dir: str, monkeypatch: pytest.MonkeyPatch, last: type[Exception]
+    ) -> None:
+        made: list[Failing] = []
+
+        def make(folder: str, purge_step: int | None) -> Failing:
+            made.append(Failing(OSError if len(made) < 2 else last))
+            return made[-1]
+
+        monkeypatch.setattr("spinstat.sinks.tensorboard.make_writer", make)
+        logger = Logger(output_dir, quiet=True, sinks=["tensorboard"])
+        with pytest.warns(UserWarning, match="the sink tensorboard"):
+            dump(logger, A=1)
+            dump(logger, A=2)
+            assert [writer.closed for writer in made] == [True, True]
+            logger.close()
+        assert [writer.closed for writer in made] == [True, True, True]
 
     def test_tensorboardx_writes_where_torch_is_not(
         self, output_dir: str, monkeypatch: pytest.MonkeyPatch

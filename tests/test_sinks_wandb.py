@@ -164,6 +164,35 @@ for epoch in range(3):
     assert one.exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("1 / 0", 1),
+        ("sys.excepthook = lambda *error: None; 1 / 0", 1),
+        ("sys.exit(3)", 3),
+        ("sys.exit('out of memory')", 1),
+        ("sys.exit(0)", 0),
+        ("raise KeyboardInterrupt", 255),
+    ],
+)
+def test_a_script_that_fails_is_a_run_that_failed(
+    output_dir: str, run_python: RunPython, end: str, code: int
+) -> None:
+    script = f"""
+import sys
+from spinstat import EpochLogger
+logger = EpochLogger(sys.argv[1], sinks=["wandb"])
+logger.log_tabular("Epoch", 0)
+logger.dump_tabular()
+{end}
+"""
+    # Without the service of this process, which W&B would use and then not look at how the script ends.
+    environment = {"WANDB_MODE": "offline", "WANDB_SERVICE": ""}
+    run_python("-c", script, output_dir, check=False, env=environment)
+    (one,) = found(output_dir)
+    assert (one.columns("Epoch"), one.exit_code) == ([(0,)], code)
+
+
 def test_a_resumed_run_goes_on_with_the_same_run_and_marks_its_rows(
     output_dir: str, run_python: RunPython
 ) -> None:

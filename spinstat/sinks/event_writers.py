@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from .base import has_package
+
+PROBE_SIZE = 65536  # bytes: more than a writer's buffers keep back
 
 _numbers = itertools.count()
 
@@ -61,6 +65,30 @@ def _write_at_once(writer: Any) -> None:
     """
     events = writer.file_writer.event_writer
     events.add_event = events._ev_writer.write_event
+
+
+def abandon_writer(writer: Any) -> None:
+    """End the thread of a writer that has failed, and close its file, where its own close() may stop halfway.
+
+    What it raises is not told: the error that it failed with is.
+    """
+    events = getattr(getattr(writer, "file_writer", None), "event_writer", None)
+    parts = (writer, "close"), (events, "close")
+    # tensorboardX flushes before it ends its thread.
+    inner = (getattr(events, "_worker", None), "stop"), (getattr(events, "_ev_writer", None), "close")
+    for part, method in (*parts, *inner):
+        if hasattr(part, method):
+            with suppress(Exception):
+                getattr(part, method)()
+
+
+def check_disk(folder: str) -> None:
+    """Raise OSError where the folder takes no file: a writer that cannot begin leaves its thread behind."""
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(PROBE_SIZE))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def hparams_function(writer: Any) -> Callable[[dict[str, Any], dict[str, Any]], Iterable[Any]] | None:

@@ -11,7 +11,14 @@ from ..histogram import Histogram
 from ..row import Row
 from ..terminal import warn
 from .base import OwnSink, Run, missing
-from .event_writers import hparams_function, make_writer, writer_class, writer_package
+from .event_writers import (
+    abandon_writer,
+    check_disk,
+    hparams_function,
+    make_writer,
+    writer_class,
+    writer_package,
+)
 from .flat import as_float, flatten
 from .steps import Steps
 
@@ -63,6 +70,7 @@ class TensorBoardSink(OwnSink):
         self._config: object = None  # until it is written
         self._writer: Any = writer
         self._is_own = writer is None
+        self._has_failed = False  # since it last wrote a row
 
     def check(self) -> None:
         """Raise ImportError where neither torch with tensorboard nor tensorboardX is installed."""
@@ -91,14 +99,21 @@ class TensorBoardSink(OwnSink):
         try:
             while self._waiting:
                 self._write_row(self._waiting[0])
+                self._has_failed = False
                 del self._waiting[0]
         except (TypeError, ValueError, ArithmeticError):  # what this row holds; it would fail again
             del self._waiting[0]
             raise
         except Exception:
-            if self._is_own:
-                self._writer = None  # whose thread has ended: the next row gets another file
+            self._give_up_writer()
             raise
+
+    def _give_up_writer(self) -> None:
+        """Close the writer after an error: the next row gets another file, once the disk takes one."""
+        self._has_failed = True
+        if self._is_own and self._writer is not None:
+            writer, self._writer = self._writer, None
+            abandon_writer(writer)
 
     def _write_row(self, row: Row) -> None:
         step = self._step = self._steps.of(row)
@@ -123,6 +138,8 @@ class TensorBoardSink(OwnSink):
         if self._writer is None:
             assert self.run is not None
             folder = os.path.join(self.run.folder, FOLDER)
+            if self._has_failed:
+                check_disk(folder)
             self._writer = make_writer(folder, step if self.run.resumed else None)
         return self._writer
 
@@ -148,7 +165,15 @@ class TensorBoardSink(OwnSink):
             self._catch_up()
         except Exception as error:
             warn(f"the sink {self.name}: {error}; {len(self._waiting)} of its rows are lost")
+            self._give_up_writer()
             return
+        try:
+            self._finish()
+        except Exception:
+            self._give_up_writer()
+            raise
+
+    def _finish(self) -> None:
         if self._config is not None:
             self._write_config(self._open_writer(self._step), [], self._step)
             self._config = None

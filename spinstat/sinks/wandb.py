@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ class WandbSink(OwnSink):
     The columns of a row are logged as they are, with its number as "spinstat/row", and histograms of the
     stored values as "values/<key>". The column that is the step becomes the x axis. save_config goes into the
     run's config. W&B keeps its files in output_dir/wandb/, and its own settings hold (WANDB_MODE=offline).
+
+    A script that closes nothing and ends by an uncaught exception, or by sys.exit with a code where W&B has
+    its hook there, leaves a failed run.
 
     A resumed run of training goes on with the same run of W&B. What that holds of rows after the checkpoint
     cannot be taken back: so each row from there on has "spinstat/resumed", 1 after the first resume, 2 after
@@ -55,6 +59,7 @@ class WandbSink(OwnSink):
         self._wandb: Any = run
         self._resumed = 0
         self._process = 0  # that has opened it
+        self._hooks: Any = None  # W&B's, which note how the process ends
 
     def check(self) -> None:
         """Raise ImportError where wandb is not installed."""
@@ -77,6 +82,7 @@ class WandbSink(OwnSink):
                 options |= {"id": note["id"], "resume": "allow"}
             self._wandb = wandb.init(**options)
             self._process = os.getpid()
+            self._hooks = getattr(sys.exit, "__self__", None)  # by which it has replaced sys.exit
             # Before W&B's own, which stops what the run is written by: scripts do not close their loggers.
             atexit.register(self._close_at_exit)
         run.write_note(self.name, id=self._wandb.id, resumed=self._resumed)
@@ -106,11 +112,15 @@ class WandbSink(OwnSink):
 
     def close(self) -> None:
         """Finish the run that was begun here."""
+        self._finish(0)
+
+    def _finish(self, exit_code: int) -> None:
         if self._own and self._wandb is not None:
             atexit.unregister(self._close_at_exit)
-            self._wandb.finish()
+            self._wandb.finish(exit_code=exit_code)
             self._wandb = None
 
     def _close_at_exit(self) -> None:
         if os.getpid() == self._process:  # not in a child that was forked
-            self.close()
+            crashed = hasattr(sys, "last_value")  # by an exception, whoever replaced sys.excepthook
+            self._finish(getattr(self._hooks, "exit_code", 0) or int(crashed))

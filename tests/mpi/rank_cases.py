@@ -629,6 +629,18 @@ def case_a1_statistics_of_offset_values(job: Job) -> None:
     assert empty[2:] == (float("inf"), float("-inf"))
 
 
+def case_statistics_of_what_is_no_number_are_an_error_on_all(job: Job) -> None:
+    job.mismatch(lambda: mpi_statistics_scalar("text" if job.rank == 1 else [1.0, 2.0]))
+    assert mpi_statistics_scalar([1.0, 3.0]) == (2.0, 1.0)
+    try:
+        mpi_statistics_scalar("text")
+    except TypeError as error:
+        assert job.same_everywhere(str(error))
+    else:
+        raise AssertionError("text has no statistics")
+    assert mpi_statistics_scalar([1.0, 3.0]) == (2.0, 1.0)
+
+
 @needs_torch
 def case_gradients_are_averaged_in_one_call(job: Job) -> None:
     import torch
