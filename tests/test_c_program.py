@@ -16,7 +16,7 @@ STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror",
 SANITIZED = ["-O1", "-DSTEP=47", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # a processor that has none of what a target asks for
 NO_FEATURES = ["-O1", "-DSTEP=47", "-D__builtin_cpu_supports(feature)=0"]
-PROGRAMS = ["test_moments", "test_reduce", "test_rows", "threads"]
+PROGRAMS = ["test_dispatch", "test_moments", "test_reduce", "test_rows", "threads"]
 # a compiler other than gcc and clang, which has no types for vectors
 ISO_C = ["-O2", "-DSTEP=47", "-DSPIN_ISO_C"]
 

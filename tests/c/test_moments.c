@@ -130,6 +130,41 @@ static void largest_doubles_do_not_overflow_the_mean(void)
     }
 }
 
+/* The sum of these is a double, that of their squares is not. */
+static void squares_that_overflow_leave_the_mean(void)
+{
+    static double x[BLOCK];
+    const double inf = (double)INFINITY;
+    for (int64_t n = 3; n <= BLOCK; n += n < 40 ? 1 : 331) {
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = (double)(i % 3) * 1e200;
+        }
+        const spin_moments m = of(x, n);
+        const double thirds = (double)(n / 3 * 3 + (n % 3 == 2)); /* the sum in units of 1e200 */
+        check(near(m.mean / 1e200, thirds / (double)n, 300 * U), "n %lld: mean %.17g", (long long)n, m.mean);
+        check(m.m2 == inf && m.min == 0.0 && m.max == 2e200 && m.count == n, "n %lld: the rest", (long long)n);
+    }
+}
+
+static void largest_doubles_beside_the_non_finite_keep_their_mean(void)
+{
+    static double x[BLOCK];
+    const double others[] = {(double)NAN, (double)INFINITY, (double)-INFINITY};
+    for (int64_t n = 4; n <= BLOCK; n += n < 40 ? 4 : 332) { /* a quarter each: what is not finite, and 1 : 2 */
+        int64_t not_finite[3] = {0};
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = i % 4 ? (i % 4 == 1 ? -DBL_MAX : DBL_MAX) : others[i / 4 % 3];
+            not_finite[i / 4 % 3] += i % 4 == 0;
+        }
+        const spin_moments m = of(x, n);
+        check(m.count == n / 4 * 3 && spin_moments_count(&m) == n, "n %lld: count", (long long)n);
+        check(m.nan_count == not_finite[0] && m.posinf_count == not_finite[1] && m.neginf_count == not_finite[2],
+              "n %lld: those that are not finite", (long long)n);
+        check(near(m.mean / DBL_MAX, 1.0 / 3.0, 300 * U), "n %lld: mean %.17g", (long long)n, m.mean);
+        check(m.min == -DBL_MAX && m.max == DBL_MAX && m.m2 == (double)INFINITY, "n %lld: the rest", (long long)n);
+    }
+}
+
 /* Values far from 0 and close together: blocks, parts of any length and single values, merged in a row. */
 static void the_deviation_does_not_lose_digits_to_the_offset(void)
 {
@@ -204,6 +239,8 @@ int main(void)
     merge_keeps_its_laws();
     readers_put_the_non_finite_back();
     largest_doubles_do_not_overflow_the_mean();
+    squares_that_overflow_leave_the_mean();
+    largest_doubles_beside_the_non_finite_keep_their_mean();
     the_deviation_does_not_lose_digits_to_the_offset();
     a_tree_may_be_cut_at_powers_of_two();
     return report();

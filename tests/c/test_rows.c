@@ -145,6 +145,11 @@ static void ranks_that_are_not_in_the_same_call_do_not_agree(void)
     message(a, 0, 5, KEYS);
     a[0].body.count.greatest++;
     check(!spin_rows_agree(a, KEYS), "another number of keys");
+    message(a, 0, 5, KEYS);
+    a[0].kind = SPIN_ROW_KEY;
+    check(!spin_rows_agree(a, KEYS), "no header");
+    spin_rows_clear(a, SPIN_MESSAGE_ROWS);
+    check(!spin_rows_agree(a, 0), "no message at all");
 }
 
 static void a_mixed_row_stays_mixed(void)
