@@ -121,10 +121,14 @@ cdef class EpochStore:
     # Call sites ---------------------------------------------------------------------------------------------
 
     cdef int forget_sites(self) except -1:
-        cdef list old_list = self.remembered, new_list = [None] * CALL_SITES
-        cdef dict old_dict = self.known_names, new_dict = {}
+        return self.begin_sites([None] * CALL_SITES, {})
+
+    cdef int begin_sites(self, list remembered, dict known_names) except -1:
+        """Forget all call sites. What needs memory is given, so that nothing fails here."""
+        cdef list old_list = self.remembered
+        cdef dict old_dict = self.known_names
         memset(&self.sites, 0, sizeof(Sites))
-        self.remembered, self.known_names, self.last_known = new_list, new_dict, None
+        self.remembered, self.known_names, self.last_known = remembered, known_names, None
         self.forgotten += 1
         del old_list, old_dict  # what they hold may run other code as it goes, so it goes last
         return 0
@@ -291,11 +295,12 @@ cdef class EpochStore:
 
     def _forget(self, key):
         """Delete `key`. Raises KeyError where it is not known."""
-        cdef dict slots
+        cdef dict slots, names = {}
+        cdef list sites = [None] * CALL_SITES
         with cython.critical_section(self.lock):
             slots = self.slots
             gone = slots.pop(key)  # first, as it may run an __eq__ of the key's, which may store
-            self.forget_sites()
+            self.begin_sites(sites, names)
         del gone
 
     def _knows(self, key):
@@ -357,9 +362,10 @@ cdef class EpochStore:
         new.lock, new._keep_values = self.lock, self._keep_values
         for key, values in dict(mapping).items():
             new._assign(key, values)
+        sites, names = [None] * CALL_SITES, {}
         with cython.critical_section(self.lock):
             self.slots, new.slots = new.slots, self.slots
-            self.forget_sites()
+            self.begin_sites(sites, names)
 
 
 cdef object as_sequence(object values, object key):

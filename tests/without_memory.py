@@ -88,6 +88,7 @@ def bytes_in_use() -> int:
 # Moments of values that are read in their own ways -----------------------------------------------
 
 NUMBERS = np.arange(40_000.0)
+NEED_NO_MEMORY = {"moments: a float", "moments: a short list", "moments: an array.array"}
 VALUES: dict[str, Any] = {
     "a float": 1.5,
     "contiguous": NUMBERS[:1000],
@@ -254,7 +255,7 @@ def main() -> None:
         lost = leaked(scenario)
         if lost[0] > (40 if name in BY_NUMPY else 6) * REPEATS or lost[1] > 256 * REPEATS:
             faults.append(f"{lost} blocks and bytes are gone after {REPEATS} times {failed} failures")
-        if not failed:
+        if not failed and name not in NEED_NO_MEMORY:
             faults.append("no allocation failed")
         for fault in faults[:5]:
             print(f"{name}: {fault}"[:1000])
