@@ -37,7 +37,7 @@ typedef struct {
     double sum, sum_sq, min, max;
 } spin_partial;
 
-/* Move the mean by a step that is small beside it or small beside the spread, as all are that a mean takes. */
+/* Add a step to the mean. What its rounding loses goes to mean_low, so that mean is the nearest double to both. */
 void spin_mean_add(spin_moments *m, double step);
 
 /* n from 1 to SPIN_BLOCK. Where x holds anything that is not finite, or a sum overflows, sum or sum_sq is not finite

@@ -171,11 +171,6 @@ def dump_torch(value: object, file: Sink) -> None:
     _with_first_pickler(save, file)
 
 
-def dump_plain(value: object, file: Sink) -> None:
-    """Pickle something made of built-in types."""
-    pickle.dump(value, file, PROTOCOL)
-
-
 def _pickle(value: object, file: Sink) -> None:
     _with_first_pickler(lambda module: module.dump(value, file, protocol=PROTOCOL), file)
 
